@@ -1,0 +1,1 @@
+"""The compiled core: validates nothing, allocates as little as it can, raises nothing."""

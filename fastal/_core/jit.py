@@ -1,0 +1,41 @@
+"""The one decorator of the Numba half, and the reason of each flag.
+
+``nogil=True``
+    A kernel touches no Python object, so that runs in threads do not wait for one another.
+``cache=True``
+    The machine code is kept on disk: only the first process ever compiles. Callers pass the same
+    types always (C-contiguous float64, int64, float64), so that there is one entry a kernel.
+``error_model="numpy"``
+    A division by zero gives inf or NaN, as in NumPy, instead of an exception: kernels raise
+    nothing, and the loops carry no branch for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import config, njit
+
+FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+
+def decorator(**more: Any) -> Callable[[Any], Any]:
+    """Return the decorator, with further flags where a comment below gives the reason."""
+    if config.DISABLE_JIT:
+        # Interpreted kernels must be as silent as compiled ones where a number overflows.
+        return lambda function: np.errstate(all="ignore")(function)
+    compiled: Callable[[Any], Any] = njit(**FLAGS, **more)
+    return compiled
+
+
+jit = decorator()
+
+# Fused multiply-add in polynomials: half the latency, and one rounding fewer. Nothing is reordered,
+# so code that relies on the order of rounded operations may use it.
+jit_fused = decorator(fastmath={"contract"})
+
+# Sums of products may be reordered, which lets a dot product run in vector registers. NaN and inf
+# keep their meaning (neither nnan nor ninf): a NaN still reaches the pivot and is refused there.
+jit_sum = decorator(fastmath={"reassoc", "contract", "arcp", "nsz"})

@@ -1,0 +1,81 @@
+# What other Cython code may cimport:
+#     from fastal._core.runs cimport Tracker, tracker_new, tracker_push, tracker_free
+#
+# Only plain C types, so that the exported names do not depend on the version of Cython. Nothing
+# here needs the GIL and nothing raises. A tracker belongs to one thread at a time.
+
+from libc.stdint cimport int64_t, uint64_t
+
+# How a tail is computed. AUTO: see `choose_method` in fastal/runs.py.
+cdef enum Method:
+    AUTO = 0
+    EXACT = 1
+    NORMAL = 2
+
+cdef enum Alternative:
+    LESS = 0
+    GREATER = 1
+    TWO_SIDED = 2
+
+# One distinct value among those held.
+cdef struct Node:
+    double value
+    int count       # how often it is held; 0: in a heap for nothing; -1: in no heap
+    int balance     # neighbouring pairs of which it is the smaller, minus those of which the larger
+
+# Of a 4-ary heap, smallest key first. The keys of values below the median are negated.
+cdef struct Entry:
+    double key
+    int64_t node
+
+cdef struct Tracker:
+    # the rule
+    double alpha
+    double z_alpha
+    int method
+    int64_t window          # 0: all values
+    # the answer
+    int64_t n_pushed
+    int64_t n               # values in the test: n_pushed, or at most window
+    int64_t n_below
+    int64_t crossings       # runs - 1
+    double median
+    int64_t stopped_at      # n_pushed at the first rejection, 0 before it
+    # the values in order, and the distinct ones in a hash table and two heaps
+    double *values
+    int64_t values_capacity
+    Node *nodes
+    uint64_t *table         # half of the hash and the number of the node; all ones if empty
+    void *heap_memory
+    Entry *heaps            # values below the median from the left, the others from the right
+    int64_t n_lower
+    int64_t n_upper
+    int64_t n_nodes
+    int64_t capacity        # of nodes and of both heaps; the table has twice as many places
+    int last                # node of the newest value
+    # proven not to reject: at least these runs with at most these counts (see tracker_rejects)
+    int64_t keep_runs, keep_below, keep_above
+    # proven to reject: at most these runs with at least these counts
+    int64_t drop_runs, drop_below, drop_above
+
+# The distribution of the number of runs U of n0 zeros and n1 ones in random order.
+cdef double runs_pmf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_logpmf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_cdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_logcdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_sf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_logsf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method,
+                         bint continuity) noexcept nogil
+
+# The runs test of a growing sequence about its running median.
+# tracker_new: NULL when there is no memory. window = 0 tests all values, else the last `window`.
+# tracker_push: 1 = P(U <= runs) <= alpha, 0 = not; -1 = no memory, -2 = value not finite,
+#               and in these two cases the tracker is as before.
+cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil
+cdef int tracker_push(Tracker *tracker, double value) noexcept nogil
+cdef int64_t tracker_stopped_at(Tracker *tracker) noexcept nogil
+cdef double tracker_p_value(Tracker *tracker) noexcept nogil
+cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil
+cdef void tracker_reset(Tracker *tracker) noexcept nogil
+cdef void tracker_free(Tracker *tracker) noexcept nogil

@@ -1,0 +1,43 @@
+"""The tracker's C functions as Numba sees them.
+
+`llvmlite.binding.add_symbol` gives each address a name; compiled code refers to the name, so that
+functions calling it can be cached on disk (a ctypes pointer would forbid that). With the JIT
+disabled an ExternalFunction would silently return its signature: ctypes takes its place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import llvmlite.binding
+from numba import config, types
+from numba.extending import get_cython_function_address
+
+_CTYPES: dict[Any, Any] = {
+    types.intp: ctypes.c_ssize_t,
+    types.int64: ctypes.c_int64,
+    types.int32: ctypes.c_int32,
+    types.float64: ctypes.c_double,
+    types.void: None,
+}
+
+
+def _bind(name: str, returns: Any, *takes: Any) -> Any:
+    """Return a C function of the tracker, callable from compiled and from interpreted code."""
+    address = get_cython_function_address("fastal._core.runs", name)
+    if config.DISABLE_JIT:
+        return ctypes.CFUNCTYPE(_CTYPES[returns], *(_CTYPES[t] for t in takes))(address)
+    symbol = f"fastal_{name}"
+    llvmlite.binding.add_symbol(symbol, address)
+    return types.ExternalFunction(symbol, returns(*takes))
+
+
+# a tracker is known by its address, an intp
+tracker_new = _bind("tracker_new", types.intp, types.float64, types.int64)
+tracker_push = _bind("tracker_push", types.int32, types.intp, types.float64)
+tracker_stopped_at = _bind("tracker_stopped_at", types.int64, types.intp)
+tracker_p_value = _bind("tracker_p_value", types.float64, types.intp)
+tracker_n_runs = _bind("tracker_n_runs", types.int64, types.intp)
+tracker_reset = _bind("tracker_reset", types.void, types.intp)
+tracker_free = _bind("tracker_free", types.void, types.intp)

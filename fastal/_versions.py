@@ -1,0 +1,28 @@
+"""What to paste into a bug report."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+
+def show_versions() -> None:
+    """Print the versions of fastal, Python, the machine and the packages fastal can use.
+
+    Examples
+    --------
+    >>> import fastal
+    >>> fastal.show_versions()  # doctest: +ELLIPSIS
+    fastal       ...
+    """
+    names = ["numpy", "scipy", "numba", "llvmlite", "cython", "matplotlib", "joblib", "dask"]
+    names += ["pandas", "scikit-learn", "statsmodels"]
+    print(f"{'fastal':12} {version('fastal')}")
+    print(f"{'python':12} {sys.version.split()[0]} ({platform.python_implementation()})")
+    print(f"{'machine':12} {platform.platform()} {platform.machine()}")
+    for name in names:
+        try:
+            print(f"{name:12} {version(name)}")
+        except PackageNotFoundError:
+            print(f"{name:12} not installed")

@@ -1,0 +1,180 @@
+"""What a caller's own ``@njit`` code may call: the stopping decision without Python.
+
+A stopper is a handle: make it with `stopper_new`, push bounds, and give it back with
+`stopper_free`. One handle belongs to one thread at a time. Functions that call these can be cached
+(``cache=True``), need no GIL, and may run in ``prange``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal._core.jit import jit
+from fastal._core.symbols import (
+    tracker_free,
+    tracker_n_runs,
+    tracker_new,
+    tracker_p_value,
+    tracker_push,
+    tracker_reset,
+    tracker_stopped_at,
+)
+
+__all__ = [
+    "stopper_free",
+    "stopper_n_runs",
+    "stopper_new",
+    "stopper_p_value",
+    "stopper_push",
+    "stopper_reset",
+    "stopping_time",
+]
+
+
+@jit
+def stopper_new(alpha: float) -> int:
+    """Return the handle of a new stopper with level alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the exact runs test, in (0, 1).
+
+    Returns
+    -------
+    int
+        Handle; free it with `stopper_free`.
+    """
+    if not (0.0 < alpha < 1.0):
+        raise ValueError("`alpha` must be in (0, 1)")
+    handle = tracker_new(alpha, 0)
+    if handle == 0:
+        raise MemoryError("no memory for a stopper")
+    return handle
+
+
+@jit
+def stopper_push(handle: int, r: float) -> bool:
+    """Add a bound; return whether the stopper has stopped, now or before.
+
+    Parameters
+    ----------
+    handle : int
+        From `stopper_new`.
+    r : float
+        A finite bound.
+
+    Returns
+    -------
+    bool
+        True from the first stop on.
+    """
+    status = tracker_push(handle, r)
+    if status == -2:
+        raise ValueError("`r` must be finite")
+    if status < 0:
+        raise MemoryError("no memory for one more bound")
+    return tracker_stopped_at(handle) > 0
+
+
+@jit
+def stopper_p_value(handle: int) -> float:
+    """Return the p-value of the bounds so far.
+
+    Parameters
+    ----------
+    handle : int
+        From `stopper_new`.
+
+    Returns
+    -------
+    float
+        P(U <= number of runs); 1.0 below two bounds.
+    """
+    return tracker_p_value(handle)
+
+
+@jit
+def stopper_n_runs(handle: int) -> int:
+    """Return the number of runs about the running median.
+
+    Parameters
+    ----------
+    handle : int
+        From `stopper_new`.
+
+    Returns
+    -------
+    int
+        Number of runs, 0 without bounds.
+    """
+    return tracker_n_runs(handle)
+
+
+@jit
+def stopper_reset(handle: int) -> None:
+    """Forget all bounds; the memory is kept for the next sequence.
+
+    Parameters
+    ----------
+    handle : int
+        From `stopper_new`.
+    """
+    tracker_reset(handle)
+
+
+@jit
+def stopper_free(handle: int) -> None:
+    """Give a stopper's memory back; the handle is invalid afterwards.
+
+    Parameters
+    ----------
+    handle : int
+        From `stopper_new`.
+    """
+    tracker_free(handle)
+
+
+@jit
+def stopping_time(bounds: NDArray[np.float64], alpha: float) -> int:
+    """Return how many bounds it takes to stop.
+
+    Parameters
+    ----------
+    bounds : 1-D array of float64
+        Finite bounds in order.
+    alpha : float
+        Level of the exact runs test, in (0, 1).
+
+    Returns
+    -------
+    int
+        Number of bounds at the stop; -1 if there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal.jit import stopping_time
+    >>> stopping_time(np.repeat([5.0, 1.0], 10), 1e-3)
+    15
+    """
+    if not (0.0 < alpha < 1.0):
+        raise ValueError("`alpha` must be in (0, 1)")
+    handle = tracker_new(alpha, 0)
+    if handle == 0:
+        raise MemoryError("no memory for a stopper")
+    status = 0
+    stopped_at = -1
+    for i in range(len(bounds)):
+        status = tracker_push(handle, bounds[i])
+        if status != 0:
+            if status == 1:
+                stopped_at = i + 1
+            break
+    tracker_free(handle)
+    if status == -2:
+        raise ValueError("`bounds` must be finite")
+    if status == -1:
+        raise MemoryError("no memory for one more bound")
+    return stopped_at

@@ -1,0 +1,331 @@
+"""The Wald-Wolfowitz runs test and the exact distribution behind it, shaped like `scipy.stats`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastal import _validation as check
+from fastal._core import runs as core
+
+# Option -> the number by which the core knows it.
+ALTERNATIVES = {"less": 0, "greater": 1, "two-sided": 2}
+METHODS = {"auto": 0, "exact": 1, "normal": 2}
+
+# Beyond this many values the counts would not fit the arithmetic of the exact masses.
+_MOST_VALUES = 2**40
+
+
+class RunsDistribution:
+    """Number of runs in a random arrangement of `n_below` zeros and `n_above` ones.
+
+    Masses are exact to the last digits of a double for every T = n_below + n_above and however deep
+    in the tail; where a mass underflows, the logarithmic forms go on. A mass costs O(1), a tail
+    O(sqrt(T)) at most (30 microseconds at T = 10^7).
+
+    Parameters
+    ----------
+    n_below, n_above : int
+        How many zeros and ones; at least one value in all.
+
+    Notes
+    -----
+    With n0 zeros and n1 ones::
+
+        P(U = 2k)     = 2 C(n0-1, k-1) C(n1-1, k-1) / C(T, n0)
+        P(U = 2k + 1) = [C(n0-1, k) C(n1-1, k-1) + C(n0-1, k-1) C(n1-1, k)] / C(T, n0)
+
+    ``floor(U / 2)`` is hypergeometric, and given ``floor(U / 2) = k`` the number is even with
+    probability ``2 k / T``; `rvs` draws that way.
+
+    Examples
+    --------
+    >>> from fastal import RunsDistribution
+    >>> d = RunsDistribution(10, 10)
+    >>> d.mean()
+    11.0
+    >>> round(d.cdf(6), 4)    # Swed and Eisenhart 1943: 6 runs reject at 2.5 %, one-sided
+    0.0185
+    >>> d.pmf([2, 3])
+    array([1.08250882e-05, 9.74257940e-05])
+    >>> RunsDistribution(5_000_000, 5_000_000).logcdf(1000)  # doctest: +ELLIPSIS
+    -6921279.010542...
+    """
+
+    __slots__ = ("_n_above", "_n_below")
+
+    def __init__(self, n_below: int, n_above: int) -> None:
+        self._n_below = check.count("n_below", n_below)
+        self._n_above = check.count("n_above", n_above)
+        if not (1 <= self._n_below + self._n_above <= _MOST_VALUES):
+            raise ValueError(
+                f"`n_below` + `n_above` must be between 1 and 2^40, got {n_below} + {n_above}"
+            )
+
+    @property
+    def n_below(self) -> int:
+        """Number of zeros."""
+        return self._n_below
+
+    @property
+    def n_above(self) -> int:
+        """Number of ones."""
+        return self._n_above
+
+    def __repr__(self) -> str:
+        return f"RunsDistribution(n_below={self._n_below}, n_above={self._n_above})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunsDistribution):
+            return NotImplemented
+        return (self._n_below, self._n_above) == (other._n_below, other._n_above)
+
+    def __hash__(self) -> int:
+        return hash((RunsDistribution, self._n_below, self._n_above))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunsDistribution, (self._n_below, self._n_above)
+
+    def _evaluate(self, name: str, u: ArrayLike) -> Any:
+        if type(u) in (int, float):
+            return core.evaluate_one(name, self._n_below, self._n_above, cast(float, u))
+        at = check.float_array("u", u)
+        out = np.empty(at.size)
+        core.evaluate(name, self._n_below, self._n_above, at.reshape(-1), out)
+        return out.reshape(at.shape)[()]
+
+    def pmf(self, u: ArrayLike) -> Any:
+        """Return P(U = u)."""
+        return self._evaluate("pmf", u)
+
+    def logpmf(self, u: ArrayLike) -> Any:
+        """Return log P(U = u), also where the probability underflows."""
+        return self._evaluate("logpmf", u)
+
+    def cdf(self, u: ArrayLike) -> Any:
+        """Return P(U <= u)."""
+        return self._evaluate("cdf", u)
+
+    def logcdf(self, u: ArrayLike) -> Any:
+        """Return log P(U <= u), also where the probability underflows."""
+        return self._evaluate("logcdf", u)
+
+    def sf(self, u: ArrayLike) -> Any:
+        """Return P(U > u)."""
+        return self._evaluate("sf", u)
+
+    def logsf(self, u: ArrayLike) -> Any:
+        """Return log P(U > u), also where the probability underflows."""
+        return self._evaluate("logsf", u)
+
+    def ppf(self, q: ArrayLike) -> Any:
+        """Return the smallest u with P(U <= u) >= q; NaN outside [0, 1]."""
+        at = check.float_array("q", q)
+        out = np.empty(at.size)
+        core.quantiles(self._n_below, self._n_above, at.reshape(-1), out)
+        return out.reshape(at.shape)[()]
+
+    def mean(self) -> float:
+        """Return the expected number of runs, 1 + 2 n0 n1 / T."""
+        return core.moments(self._n_below, self._n_above)[0]
+
+    def var(self) -> float:
+        """Return the variance, 2 n0 n1 (2 n0 n1 - T) / (T^2 (T - 1))."""
+        return core.moments(self._n_below, self._n_above)[1]
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+        return math.sqrt(self.var())
+
+    def support(self) -> tuple[int, int]:
+        """Return the smallest and the largest possible number of runs."""
+        return core.support(self._n_below, self._n_above)
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Any:
+        """Draw random numbers of runs, exactly and in O(1) each.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the result; one number by default.
+        random_state : int or numpy.random.Generator, optional
+            Seed or generator.
+
+        Returns
+        -------
+        int or array of int
+            Draws.
+        """
+        rng = np.random.default_rng(random_state)
+        n0, n1 = self._n_below, self._n_above
+        if min(n0, n1) == 0:
+            return np.ones(() if size is None else size, dtype=np.int64)[()]
+        half = rng.hypergeometric(n0, n1 - 1, n1, size)
+        odd = rng.random(size) * (n0 + n1) >= 2 * half
+        return 2 * half + odd
+
+
+def choose_method(n_below: int, n_above: int) -> Literal["exact", "normal"]:
+    """Return what ``method="auto"`` means for these counts.
+
+    Exact for at most 10^6 values, and whenever the smaller count is below 1,000; normal beyond.
+    There the normal p-value of balanced counts is too small by 0.2 % at p = 0.05 and by 0.3 % at
+    p = 0.001 (T = 10^6; the error falls like 1/sqrt(T)). For very unbalanced counts it is worse:
+    1,000 of 10^7 values on one side and two runs fewer than the most possible give 4.7e-6 instead
+    of 4.7e-3. ``method="exact"`` is always right and takes 30 microseconds at T = 10^7.
+
+    Parameters
+    ----------
+    n_below, n_above : int
+        Number of values on each side.
+
+    Returns
+    -------
+    {"exact", "normal"}
+        The method.
+
+    Examples
+    --------
+    >>> from fastal import choose_method
+    >>> choose_method(500_000, 500_000), choose_method(500_000, 500_001)
+    ('exact', 'normal')
+    >>> choose_method(999, 5_000_000)
+    'exact'
+    """
+    code = core.resolved_method(check.count("n_below", n_below), check.count("n_above", n_above))
+    return "exact" if code == METHODS["exact"] else "normal"
+
+
+class RunsTestResult(NamedTuple):
+    """Result of `runs_test`; arrays where the data had more than one axis.
+
+    Attributes
+    ----------
+    statistic : float or array
+        z = (n_runs - mean) / std; NaN where nothing can be learnt (one side empty).
+    pvalue : float or array
+        p-value.
+    n_runs, n_below, n_above : int or array
+        Number of runs, of values below the cut-off and of the others.
+    method : {"exact", "normal"} or array of them
+        How the p-value was computed.
+    cutoff : float or array
+        Where the data were cut.
+    """
+
+    statistic: Any
+    pvalue: Any
+    n_runs: Any
+    n_below: Any
+    n_above: Any
+    method: Any
+    cutoff: Any
+
+
+def runs_test(
+    x: ArrayLike,
+    *,
+    cutoff: str | float = "median",
+    alternative: str = "two-sided",
+    method: str = "auto",
+    axis: int = -1,
+    continuity: bool = False,
+) -> RunsTestResult:
+    """Test whether the values on both sides of a cut-off are mixed at random.
+
+    Parameters
+    ----------
+    x : array_like
+        At least two values along `axis`. Values at the cut-off count as above it. Boolean data are
+        taken as they are (True is above).
+    cutoff : {"median", "mean"} or float
+        Where to cut; the median is NumPy's.
+    alternative : {"two-sided", "less", "greater"}
+        "less": too few runs (a shift or trend), P(U <= u). "greater": too many, P(U >= u).
+        "two-sided": twice the smaller of the two, at most 1.
+    method : {"auto", "exact", "normal"}
+        See `choose_method` for the choice of "auto".
+    axis : int
+        Axis along which to test.
+    continuity : bool
+        Correct the normal approximation by half a run towards the mean.
+
+    Returns
+    -------
+    RunsTestResult
+        With `statistic`, `pvalue`, `n_runs`, `n_below`, `n_above`, `method`, `cutoff`. With all
+        values on one side the p-value is 1 and the statistic NaN.
+
+    Examples
+    --------
+    >>> from fastal import runs_test
+    >>> result = runs_test([9, 8, 9, 7, 8, 9, 2, 1, 2, 3, 1, 2], alternative="less")
+    >>> result.n_runs, result.n_below, result.n_above, round(result.pvalue, 5)
+    (2, 6, 6, 0.00216)
+    """
+    how = check.code("alternative", alternative, ALTERNATIVES)
+    by = check.code("method", method, METHODS)
+    data, at_median, fixed = _prepare(x, cutoff, axis)
+    if data.ndim == 1:
+        tested = core.test_one(data, at_median, float(fixed), how, by, continuity)
+        if isinstance(tested, int):
+            raise ValueError(f"`x` must be finite, got {data[tested]} at index {tested}")
+        z, p, u, n0, n1, cut = tested
+        used: Any = method if method != "auto" else choose_method(n0, n1)
+        return RunsTestResult(z, p, u, n0, n1, used, cut)
+    check.finite_array("x", data if axis in (-1, data.ndim - 1) else np.moveaxis(data, -1, axis))
+    *shape, n = data.shape
+    rows = data.reshape(-1, n)
+    cutoffs = np.broadcast_to(fixed, shape).reshape(-1).copy()
+    floats = np.empty((2, len(rows)))
+    counts = np.empty((3, len(rows)), dtype=np.int64)
+    core.test_rows(rows, at_median, cutoffs, how, by, continuity, np.empty(3 * n), floats, counts)
+    z, p = floats.reshape(2, *shape)
+    u, n0, n1 = counts.reshape(3, *shape)
+    if method == "auto":
+        method_of = [choose_method(int(a), int(b)) for a, b in zip(*counts[1:], strict=True)]
+        used = np.array(method_of, dtype="U6").reshape(shape)
+    else:
+        used = np.full(shape, method)
+    return RunsTestResult(z, p, u, n0, n1, used, cutoffs.reshape(shape))
+
+
+def _cutoff(value: object) -> str | float:
+    if isinstance(value, str):
+        return check.option("cutoff", value, ("median", "mean"))
+    return check.real("cutoff", value)
+
+
+def _prepare(x: ArrayLike, cutoff: str | float, axis: int) -> tuple[check.Array, bool, Any]:
+    """Return the data with the tested axis last, whether to cut at medians, and where otherwise."""
+    data = check.real_array("x", x)
+    boolean = data.dtype.kind == "b"
+    data = check.doubles(data)
+    if data.ndim == 0:
+        raise ValueError(f"`x` must have at least one axis, got {check.shown(x)}")
+    if axis != -1:
+        check.whole("axis", axis)
+        if not (-data.ndim <= axis < data.ndim):
+            raise ValueError(f"`axis` must be in [{-data.ndim}, {data.ndim}), got {axis}")
+        data = np.ascontiguousarray(np.moveaxis(data, axis, -1))
+    n = data.shape[-1]
+    if n < 2:
+        raise ValueError(f"`x` must have at least 2 values along axis {axis}, got {n}")
+    if cutoff != "median":
+        cutoff = _cutoff(cutoff)
+    if boolean:
+        return data, False, 0.5  # True is 1.0, False 0.0, whatever the cut-off asked for
+    if cutoff == "median":
+        return data, True, 0.0
+    if cutoff == "mean":
+        # scaled down, huge values do not overflow the sum
+        scale = max(1.0, float(np.abs(check.finite_array("x", data)).max(initial=0)) / 1e290)
+        return data, False, (data / scale).mean(axis=-1) * scale
+    return data, False, cutoff

@@ -1,0 +1,24 @@
+"""Build the Cython extension; everything else is in pyproject.toml."""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# FASTAL_BOUNDS_CHECK=1 builds with every index checked, for one run of the tests.
+CHECKED = os.environ.get("FASTAL_BOUNDS_CHECK") == "1"
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": CHECKED,
+    "wraparound": False,
+    "initializedcheck": CHECKED,
+    "cdivision": True,
+    "embedsignature": True,
+}
+
+# Double-double arithmetic needs every product rounded on its own: no silent fused multiply-add.
+FLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off"]
+
+extension = Extension("fastal._core.runs", ["fastal/_core/runs.pyx"], extra_compile_args=FLAGS)
+setup(ext_modules=cythonize([extension], compiler_directives=DIRECTIVES, force=CHECKED))
