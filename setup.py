@@ -20,5 +20,8 @@ DIRECTIVES = {
 # Double-double arithmetic needs every product rounded on its own: no silent fused multiply-add.
 FLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off"]
 
-extension = Extension("fastal._core.runs", ["fastal/_core/runs.pyx"], extra_compile_args=FLAGS)
-setup(ext_modules=cythonize([extension], compiler_directives=DIRECTIVES, force=CHECKED))
+extensions = [
+    Extension(f"fastal._core.{name}", [f"fastal/_core/{name}.pyx"], extra_compile_args=FLAGS)
+    for name in ("runs", "stopper")
+]
+setup(ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, force=CHECKED))

@@ -36,8 +36,9 @@ def main(names: list[str]) -> None:
                 words = benchmark.name.removeprefix("bench_").replace("track_", "")
                 title = words.replace("_", " ").replace(".", ": ")
                 shown = f" ({', '.join(map(str, combination))})" if combination else ""
+                unit = getattr(body, "unit", "")
                 target = (body.__doc__ or "").strip().partition(".\n")[0].rstrip(".")
-                print(f"| {title}{shown} | {body(*combination):.3g} {body.unit} | {target} |")
+                print(f"| {title}{shown} | {body(*combination):.3g} {unit} | {target} |")
 
 
 if __name__ == "__main__":

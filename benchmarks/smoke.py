@@ -1,7 +1,8 @@
 """Run every benchmark once at its smallest size: ``python benchmarks/smoke.py [DIRECTORY]``.
 
-Of a parameter whose values are numbers the smallest is taken, of texts (implementations) all, of
-anything else the first. NotImplementedError in a setup skips one combination, as it does in asv.
+Of a parameter whose values are numbers the smallest is taken, of a leading one of texts
+(implementations) all, of anything else the first. NotImplementedError in a setup skips one
+combination, as it does in asv.
 The exit status is 1 if a benchmark fails, is skipped in every combination or could never be found
 by asv. Only the standard library is needed.
 """
@@ -89,12 +90,12 @@ def combinations(axes: Any) -> list[tuple[Any, ...]]:
     axes = list(axes)
     if axes and not isinstance(axes[0], list | tuple):
         axes = [axes]
-    return list(itertools.product(*map(_smallest, axes)))
+    return list(itertools.product(*(_smallest(axis, i == 0) for i, axis in enumerate(axes))))
 
 
-def _smallest(axis: Any) -> list[Any]:
+def _smallest(axis: Any, leading: bool) -> list[Any]:
     values = list(axis)
-    if all(isinstance(value, str) for value in values):
+    if leading and all(isinstance(value, str) for value in values):
         return values
     if all(isinstance(value, numbers.Real) for value in values):
         return [min(values)]

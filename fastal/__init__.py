@@ -12,13 +12,24 @@ import importlib
 # Public name -> the module that defines it. No module carries the name of a public function:
 # importing it would put the module where the function belongs.
 _HOME = {
+    "FixedBudget": "criteria",
+    "GaussianProcess": "gp",
+    "MinLabels": "criteria",
     "RunsDistribution": "runs",
     "RunsTestResult": "runs",
+    "Stopper": "stopper",
+    "StopperBatch": "stopper",
+    "Verdict": "stopper",
+    "bound_constant": "bound",
     "choose_method": "runs",
+    "false_stop_probability": "sequential",
+    "gaussian_kl": "bound",
+    "gp_kl": "bound",
     "runs_test": "runs",
     "show_versions": "_versions",
+    "stopping_time": "stopper",
 }
-_MODULES = ("jit", "reference", "runs")
+_MODULES = ("bound", "criteria", "gp", "jit", "reference", "runs", "sequential", "stopper")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

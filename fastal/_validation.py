@@ -74,6 +74,28 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:
+    """Return the values of exactly these keys of a saved state; complain of any other."""
+    if not isinstance(state, dict):
+        raise ValueError(f"`state` must be a dict from `to_dict`, got {shown(state)}")
+    missing = [key for key in expected if key not in state]
+    unknown = [key for key in state if key not in expected]
+    if missing or unknown:
+        parts = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
+        parts += [f"has the unknown {', '.join(map(repr, unknown))}"] if unknown else []
+        raise ValueError(f"`state` {' and '.join(parts)}")
+    return [state[key] for key in expected]
+
+
+def state_count(name: str, value: object, minimum: int = 0, *, optional: bool = False) -> Any:
+    """Check a whole number in a saved state."""
+    if optional and value is None:
+        return None
+    if type(value) is not int or value < minimum:
+        raise ValueError(f"`state[{name!r}]` must be an integer >= {minimum}, got {shown(value)}")
+    return value
+
+
 def probability(name: str, value: object) -> float:
     """Check for a number strictly between 0 and 1."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
@@ -117,12 +139,171 @@ def float_array(name: str, values: ArrayLike) -> Array:
     return doubles(array)
 
 
+def _refuse_first(name: str, array: Array, good: NDArray[np.bool_], wanted: str) -> None:
+    """Raise for the first element that is not good, with its index if there is more than one."""
+    if good.all():
+        return
+    place = tuple(int(i) for i in np.argwhere(~good)[0])
+    where = "" if not place else f" at index {place[0] if len(place) == 1 else place}"
+    raise ValueError(f"`{name}` must {wanted}, got {array[place]}{where}")
+
+
 def finite_array(name: str, values: ArrayLike) -> Array:
-    """Convert to doubles and refuse NaN and inf, naming the first place."""
+    """Convert to doubles of any shape; NaN and inf are refused, naming the first place."""
     array = float_array(name, values)
-    finite = np.isfinite(array)
-    if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        where = place[0] if len(place) == 1 else place
-        raise ValueError(f"`{name}` must be finite, got {array[place]} at index {where}")
+    # One pass: a sum is NaN or inf if an element is (or if it overflows: then look closer).
+    with np.errstate(all="ignore"):
+        total = array.sum()
+    if not np.isfinite(total):
+        _refuse_first(name, array, np.isfinite(array), "be finite")
     return array
+
+
+def not_negative(name: str, values: ArrayLike) -> Array:
+    """Convert to doubles; NaN, inf and values below zero are refused."""
+    array = finite_array(name, values)
+    if array.size and not (array.min() >= 0):
+        _refuse_first(name, array, array >= 0, "not be negative")
+    return array
+
+
+def all_positive(name: str, values: ArrayLike) -> Array:
+    """Convert to doubles; NaN, inf and values that are not above zero are refused."""
+    array = finite_array(name, values)
+    if array.size and not (array.min() > 0):
+        _refuse_first(name, array, array > 0, "be positive")
+    return array
+
+
+def zero_or_more(name: str, value: object) -> float:
+    """Check for one finite number that is not negative."""
+    number = real(name, value)
+    if not (number >= 0):
+        raise ValueError(f"`{name}` must not be negative, got {number}")
+    return number
+
+
+def confidence(name: str, value: object) -> float:
+    """Check for a number in (0, 1]."""
+    number = real(name, value)
+    if not (0 < number <= 1):
+        raise ValueError(f"`{name}` must be in (0, 1], got {number}")
+    return number
+
+
+def fraction(name: str, value: object) -> float:
+    """Check for a number in [0, 1]."""
+    number = real(name, value)
+    if not (0 <= number <= 1):
+        raise ValueError(f"`{name}` must be in [0, 1], got {number}")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Check for a truth value."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
+
+
+def vector(name: str, values: ArrayLike, size: int | None = None) -> Array:
+    """Check for finite numbers in one dimension; a single number is a vector of one."""
+    array = finite_array(name, values)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1:
+        raise ValueError(f"`{name}` must be one-dimensional, got shape {array.shape}")
+    if size is not None and array.size != size:
+        raise ValueError(f"`{name}` must have {size} elements, got {array.size}")
+    return array
+
+
+def covariance(name: str, values: ArrayLike, size: int) -> Array:
+    """Check for a symmetric matrix of `size` rows; a single number is a matrix of one."""
+    array = finite_array(name, values)
+    if array.ndim == 0:
+        array = array.reshape(1, 1)
+    if array.shape != (size, size):
+        raise ValueError(f"`{name}` must have shape ({size}, {size}), got {array.shape}")
+    skew = np.abs(array - array.T)
+    if skew.size and not (skew.max() <= 1e-8 * np.abs(array).max()):
+        i, j = (int(k) for k in np.unravel_index(skew.argmax(), skew.shape))
+        raise ValueError(
+            f"`{name}` must be symmetric, got {array[i, j]} at ({i}, {j}) and {array[j, i]} "
+            f"at ({j}, {i})"
+        )
+    return array
+
+
+def lengthscales(value: object) -> float | Array:
+    """Check for one positive length scale, or one per feature."""
+    if isinstance(value, numbers.Real) or np.ndim(value) == 0:  # type: ignore[arg-type]
+        return positive("lengthscale", value)
+    array = all_positive("lengthscale", value)  # type: ignore[arg-type]
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"`lengthscale` must be one number or one per feature, got shape {array.shape}"
+        )
+    return array.copy()
+
+
+def point(x: ArrayLike, features: int | None) -> Array:
+    """Check one input: `features` numbers (None: any), or a single number for one feature."""
+    array = float_array("x", x)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1 or array.size == 0 or features not in (None, array.size):
+        wanted = "at least one number" if features is None else f"{features} numbers"
+        raise ValueError(
+            f"`x` must be one input of {wanted}, got shape {np.shape(x)}"
+            + ("; for several inputs use add_batch" if array.ndim > 1 else "")
+        )
+    return finite_array("x", array)
+
+
+def points(name: str, X: ArrayLike, features: int | None) -> Array:
+    """Check inputs of shape (n, features); shape (n,) is n inputs of one feature."""
+    array = float_array(name, X)
+    if array.ndim == 1 and features in (None, 1):
+        array = array.reshape(-1, 1)
+    if array.ndim != 2 or array.shape[1] == 0 or features not in (None, array.shape[1]):
+        wanted = "d" if features is None else features
+        raise ValueError(f"`{name}` must have shape (n, {wanted}), got {array.shape}")
+    return finite_array(name, array)
+
+
+def label_noise(noise: Any, default: float, size: int) -> Array:
+    """Return one noise variance a label, from None, one number or one per label."""
+    if noise is None:
+        return np.full(size, default)
+    array = all_positive("noise", noise)
+    if array.ndim == 0:
+        return np.full(size, float(array))
+    if array.shape != (size,):
+        raise ValueError(
+            f"`noise` must be one number or one per label ({size}), got shape {array.shape}"
+        )
+    return array
+
+
+def search_bounds(bounds: Any, allowed: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    """Check the bounds of a search: a dict from parameter to (low, high), both positive."""
+    if bounds is None:
+        return {}
+    if not isinstance(bounds, dict):
+        raise TypeError(f"`bounds` must be a dict or None, got {shown(bounds)}")
+    checked = {}
+    for key, pair in bounds.items():
+        if key not in allowed:
+            listed = ", ".join(repr(a) for a in allowed)
+            raise ValueError(f"`bounds` may have the keys {listed}, got {shown(key)}")
+        try:
+            low, high = (float(value) for value in pair)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"`bounds[{key!r}]` must be a pair of numbers, got {shown(pair)}"
+            ) from None
+        if not (0 < low <= high < math.inf):
+            raise ValueError(f"`bounds[{key!r}]` must be 0 < low <= high, got {shown(pair)}")
+        checked[key] = (low, high)
+    return checked

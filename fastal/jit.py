@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal._core.bound import gp_kl_scalar as gp_kl
 from fastal._core.jit import jit
 from fastal._core.symbols import (
     tracker_free,
@@ -22,6 +23,7 @@ from fastal._core.symbols import (
 )
 
 __all__ = [
+    "gp_kl",
     "stopper_free",
     "stopper_n_runs",
     "stopper_new",

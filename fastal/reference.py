@@ -12,7 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
 
 
 def runs_arrangements(u: int, n_below: int, n_above: int) -> int:
@@ -203,3 +205,181 @@ def runs_p_value(
     if alternative == "greater":
         return more
     return min(1.0, 2 * min(fewer, more))
+
+
+def _kl_one(mean: float, var: float, y: float, noise: float) -> float:
+    u = var / noise
+    if u < 0.1:
+        # u - log(1 + u) = u^2/2 - u^3/3 + u^4/4 - ...
+        excess = math.fsum((-1) ** k * u**k / k for k in range(2, 25))
+    else:
+        excess = u - math.log1p(u)
+    return 0.5 * excess + 0.5 * u * (y - mean) ** 2 / (var + noise)
+
+
+def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> Any:
+    """Twin of `fastal.gp_kl`: the formula, element by element."""
+    result = np.vectorize(_kl_one, otypes=[float])(mean, var, y, noise)
+    return float(result) if result.ndim == 0 else result
+
+
+def bound_constant(a: float, b: float) -> float:
+    """Twin of `fastal.bound_constant`, by the paper's own formula."""
+    return float(2.0 * (np.logaddexp(a, b) - math.log(2.0)) - a - b)
+
+
+def gaussian_kl(
+    mean0: ArrayLike,
+    cov0: ArrayLike,
+    mean1: ArrayLike,
+    cov1: ArrayLike,
+    *,
+    jitter: float = 0.0,
+) -> float:
+    """Twin of `fastal.gaussian_kl`: trace, quadratic form and determinants."""
+    m0, m1 = np.atleast_1d(mean0).astype(float), np.atleast_1d(mean1).astype(float)
+    k = len(m0)
+    c0 = np.atleast_2d(cov0) + jitter * np.eye(k)
+    c1 = np.atleast_2d(cov1) + jitter * np.eye(k)
+    trace = np.trace(np.linalg.solve(c1, c0))
+    form = (m1 - m0) @ np.linalg.solve(c1, m1 - m0)
+    return float(0.5 * (trace + form - k + np.linalg.slogdet(c1)[1] - np.linalg.slogdet(c0)[1]))
+
+
+def gp_prior_kl(
+    cov: ArrayLike, y: ArrayLike, noise: ArrayLike, *, mean: float = 0.0, jitter: float = 0.0
+) -> float:
+    """Twin of `fastal.bound.gp_prior_kl`: divergence of the dense posterior from the prior."""
+    K, residual = np.asarray(cov, dtype=float), np.asarray(y, dtype=float) - mean
+    t = len(residual)
+    A = K + np.diag(np.broadcast_to(noise, t))
+    posterior = K - K @ np.linalg.solve(A, K)
+    shift = K @ np.linalg.solve(A, residual)
+    return gaussian_kl(shift, posterior, np.zeros(t), K, jitter=jitter)
+
+
+def alquier_bound(
+    risk: float, kl: float, n: int, loss_range: float, *, delta: float = 0.01
+) -> float:
+    """Twin of `fastal.bound.alquier_bound`."""
+    return risk + kl / n + math.log(1 / delta) / n + loss_range**2 / 2
+
+
+def mcallester_bound(risk: float, kl: float, n: int, *, delta: float = 0.01) -> float:
+    """Twin of `fastal.bound.mcallester_bound`."""
+    return risk + math.sqrt((kl + math.log(2) + math.log(n) / 2 - math.log(delta)) / (2 * n))
+
+
+class GaussianProcess:
+    """Twin of `fastal.GaussianProcess`: keeps the labels and solves dense systems each time.
+
+    `fit_hyperparameters` has no twin: the optimum is checked by its gradient and by peers.
+    """
+
+    def __init__(
+        self,
+        lengthscale: float | ArrayLike = 1.0,
+        noise: float = 1e-2,
+        *,
+        amplitude: float = 1.0,
+        mean: float = 0.0,
+        kernel: str = "rbf",
+    ) -> None:
+        self.lengthscale = np.asarray(lengthscale, dtype=float)
+        self.noise, self.amplitude, self.mean, self.kernel = noise, amplitude, mean, kernel
+        self.X: list[Array] = []
+        self.y: list[float] = []
+        self.noises: list[float] = []
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.y)
+
+    def covariance(self, A: Array, B: Array) -> Array:
+        """Prior covariance of two sets of inputs, shapes (m, d) and (n, d)."""
+        difference = (A[:, None, :] - B[None, :, :]) / self.lengthscale
+        r = np.sqrt((difference**2).sum(axis=-1))
+        if self.kernel == "rbf":
+            shape = np.exp(-0.5 * r**2)
+        elif self.kernel == "matern12":
+            shape = np.exp(-r)
+        elif self.kernel == "matern32":
+            shape = (1 + math.sqrt(3) * r) * np.exp(-math.sqrt(3) * r)
+        else:
+            shape = (1 + math.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-math.sqrt(5) * r)
+        return np.asarray(self.amplitude * shape)
+
+    def noisy_covariance(self) -> Array:
+        """Covariance of the labels."""
+        X = np.array(self.X)
+        return self.covariance(X, X) + np.diag(self.noises)
+
+    def predict(self, X: ArrayLike, *, return_var: bool = False, return_cov: bool = False) -> Any:
+        """Posterior by two dense solves."""
+        T = np.asarray(X, dtype=float)
+        T = T[:, None] if T.ndim == 1 else T
+        mean, cov = np.full(len(T), self.mean), self.covariance(T, T)
+        if self.y:
+            cross = self.covariance(T, np.array(self.X))
+            A = self.noisy_covariance()
+            mean = mean + cross @ np.linalg.solve(A, np.array(self.y) - self.mean)
+            cov = cov - cross @ np.linalg.solve(A, cross.T)
+        if return_cov:
+            return mean, cov
+        return (mean, np.diag(cov).copy()) if return_var else mean
+
+    def add(self, x: ArrayLike, y: float, noise: float | None = None) -> float:
+        """Bound from the dense posterior, then keep the label."""
+        x = np.atleast_1d(np.asarray(x, dtype=float))
+        noise = self.noise if noise is None else noise
+        mean, var = self.predict(x[None, :], return_var=True)
+        self.X.append(x)
+        self.y.append(float(y))
+        self.noises.append(float(noise))
+        return float(gp_kl(mean[0], max(var[0], 0.0), y, noise))
+
+    def add_batch(self, X: ArrayLike, y: ArrayLike, noise: Any = None) -> Array:
+        """Add one after the other."""
+        targets = np.asarray(y, dtype=float)
+        noises = np.broadcast_to(self.noise if noise is None else noise, targets.shape)
+        rows = zip(np.asarray(X, dtype=float), targets, noises, strict=True)
+        return np.array([self.add(x, float(t), float(w)) for x, t, w in rows])
+
+    def log_marginal_likelihood(self) -> float:
+        """Log density of the labels by a dense solve and a determinant."""
+        if not self.y:
+            return 0.0
+        A, residual = self.noisy_covariance(), np.array(self.y) - self.mean
+        form = residual @ np.linalg.solve(A, residual)
+        log_det = np.linalg.slogdet(A)[1]
+        return float(-0.5 * (form + log_det + len(residual) * math.log(2 * math.pi)))
+
+    def prior_kl(self, *, jitter: float = 0.0) -> float:
+        """Divergence of the posterior at the labelled inputs from the prior."""
+        X = np.array(self.X)
+        K = self.covariance(X, X)
+        return gp_prior_kl(K, self.y, self.noises, mean=self.mean, jitter=jitter)
+
+    def rewind(self, n: int) -> None:
+        """Forget all labels but the first n."""
+        del self.X[n:], self.y[n:], self.noises[n:]
+
+    def copy(self) -> GaussianProcess:
+        """Return a process of its own with the same labels."""
+        new = GaussianProcess(
+            self.lengthscale,
+            self.noise,
+            amplitude=self.amplitude,
+            mean=self.mean,
+            kernel=self.kernel,
+        )
+        new.X, new.y, new.noises = list(self.X), list(self.y), list(self.noises)
+        return new
+
+    def refresh(self) -> None:
+        """Do nothing: there is no factor to refresh."""
+
+    def drift(self) -> float:
+        """Return 0: there is no factor that could drift."""
+        return 0.0

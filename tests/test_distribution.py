@@ -53,7 +53,7 @@ def test_masses_up_to_60_against_exact_integers():
                 assert mass == 0
             else:
                 worst = max(worst, relative_error(mass, exact))
-    assert worst <= 1e-15  # the issue asks for 1e-13
+    assert worst <= 1e-15
 
 
 def exact_masses(n0, n1, samples=400):

@@ -13,20 +13,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import config, njit
 
-FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FLAGS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
-def decorator(**more: Any) -> Callable[[Any], Any]:
+def decorator(**more: Any) -> Callable[[Function], Function]:
     """Return the decorator, with further flags where a comment below gives the reason."""
-    if config.DISABLE_JIT:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
         # Interpreted kernels must be as silent as compiled ones where a number overflows.
         return lambda function: np.errstate(all="ignore")(function)
-    compiled: Callable[[Any], Any] = njit(**FLAGS, **more)
+    compiled: Callable[[Function], Function] = njit(**FLAGS, **more)
     return compiled
 
 

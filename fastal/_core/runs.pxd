@@ -28,19 +28,31 @@ cdef struct Entry:
     double key
     int64_t node
 
-cdef struct Tracker:
-    # the rule
-    double alpha
-    double z_alpha
+# When to stop.
+cdef struct Rule:
+    double alpha            # level of one look
+    bint falling            # the level falls with T: alpha w(T), see level_factor
     int method
+    int alternative
     int64_t window          # 0: all values
+    int64_t min_bounds      # no stop before
+    int64_t patience        # rejections in a row that stop
+    int64_t horizon         # no stop after; 0: none
+
+cdef struct Tracker:
+    Rule rule
+    double z_alpha
+    int64_t safe_count      # with at most so many values on each side nothing rejects
+    const int *critical     # of T values halved by the median, or NULL; borrowed
+    int64_t n_critical
     # the answer
     int64_t n_pushed
     int64_t n               # values in the test: n_pushed, or at most window
     int64_t n_below
     int64_t crossings       # runs - 1
     double median
-    int64_t stopped_at      # n_pushed at the first rejection, 0 before it
+    int64_t streak          # rejections in a row
+    int64_t stopped_at      # n_pushed at the stop, 0 before it
     # the values in order, and the distinct ones in a hash table and two heaps
     double *values
     int64_t values_capacity
@@ -55,8 +67,9 @@ cdef struct Tracker:
     int last                # node of the newest value
     # proven not to reject: at least these runs with at most these counts (see tracker_rejects)
     int64_t keep_runs, keep_below, keep_above
-    # proven to reject: at most these runs with at least these counts
+    # proven to have at most p-value drop_p: at most these runs with at least these counts
     int64_t drop_runs, drop_below, drop_above
+    double drop_p
 
 # The distribution of the number of runs U of n0 zeros and n1 ones in random order.
 cdef double runs_pmf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
@@ -65,6 +78,8 @@ cdef double runs_cdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double runs_logcdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double runs_sf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double runs_logsf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
+cdef double normal_quantile(double p) noexcept nogil
+cdef double level_factor(int64_t n) noexcept nogil
 cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method,
                          bint continuity) noexcept nogil
 
@@ -72,10 +87,18 @@ cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int
 # tracker_new: NULL when there is no memory. window = 0 tests all values, else the last `window`.
 # tracker_push: 1 = P(U <= runs) <= alpha, 0 = not; -1 = no memory, -2 = value not finite,
 #               and in these two cases the tracker is as before.
+# tracker_stopped_at: number of values at the first stop, 0 before it; a stop is for ever.
 cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil
+cdef Tracker *tracker_new_with(Rule rule) noexcept nogil
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil
 cdef int64_t tracker_stopped_at(Tracker *tracker) noexcept nogil
 cdef double tracker_p_value(Tracker *tracker) noexcept nogil
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil
 cdef void tracker_reset(Tracker *tracker) noexcept nogil
 cdef void tracker_free(Tracker *tracker) noexcept nogil
+
+cdef class RunsTracker:
+    cdef Tracker *tracker
+    cdef bint busy
+    cdef int check(self) except -1
+    cdef int refuse(self, int status, double value) except -1

@@ -6,7 +6,9 @@
 #
 # NumPy is not needed to build this file.
 
-from libc.math cimport INFINITY, NAN, cbrt, erfc, exp, fabs, fma, frexp, isfinite, log, log1p, sqrt
+from libc.math cimport (
+    INFINITY, NAN, cbrt, erfc, exp, fabs, fma, frexp, isfinite, log, log1p, log2, sqrt,
+)
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
@@ -739,11 +741,11 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
     if not reserve_values(t, t.n_pushed + 1):
         return -1
     if t.n_nodes == t.capacity:
-        if t.window and t.n_nodes >= 2 * t.window:
+        if t.rule.window and t.n_nodes >= 2 * t.rule.window:
             drop_unused(t)
         elif not reserve_nodes(t, t.n_nodes + 1):
             return -1
-    if t.window and t.n == t.window:
+    if t.rule.window and t.n == t.rule.window:
         forget_oldest(t)
     slot = find(t, value)
     if t.table[slot] == EMPTY:
@@ -773,45 +775,60 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
     return 0
 
 
+cdef double level_factor(int64_t n) noexcept nogil:
+    # w(T) = 1 below T = 16, else (1 + log2(T / 16))^-2
+    return 1 if n < 16 else (1 + log2(<double>n / 16)) ** -2
+
+
 cdef bint tracker_rejects(Tracker *t) noexcept nogil:
-    # Is P(U <= runs) <= alpha?
+    # Is the p-value at most the level?
     #
     # Taking a random zero (or one) out of a random arrangement leaves a random arrangement and
     # never adds a run. So P(U <= u) falls when n0 or n1 grows, and rises with u. One exact tail
-    # above alpha at counts some steps ahead therefore proves "no" for all that lies between:
-    # about sqrt(T) values pass on comparisons of integers alone. The proof holds for every alpha.
+    # above the level at counts some steps ahead therefore proves "no" for all that lies between:
+    # about sqrt(T) values pass on comparisons of integers alone. The proof holds for every level,
+    # and for levels that fall.
     cdef int64_t n0 = t.n_below, n1 = t.n - t.n_below, u = t.crossings + 1, ahead
-    cdef double a = <double>n0, b = <double>n1, slack
+    cdef double a = <double>n0, b = <double>n1, slack, p, level = t.rule.alpha
     if n0 == 0 or n1 == 0:
         return False
-    if resolve(t.method, n0, n1) == NORMAL:
-        return runs_p_value(u, n0, n1, LESS, NORMAL, False) <= t.alpha
+    if t.n < t.n_critical and n0 == t.n >> 1:
+        return u <= t.critical[t.n]
+    if t.rule.falling:
+        level *= level_factor(t.n)
+    if t.rule.alternative != LESS or resolve(t.rule.method, n0, n1) == NORMAL:
+        return runs_p_value(u, n0, n1, t.rule.alternative, t.rule.method, False) <= level
     if u >= t.keep_runs and n0 <= t.keep_below and n1 <= t.keep_above:
         return False
-    if u <= t.drop_runs and n0 >= t.drop_below and n1 >= t.drop_above:
+    if (u <= t.drop_runs and n0 >= t.drop_below and n1 >= t.drop_above and t.drop_p <= level):
         return True
-    if runs_cdf(u, n0, n1) <= t.alpha:
-        t.drop_runs, t.drop_below, t.drop_above = u, n0, n1
+    p = runs_cdf(u, n0, n1)
+    if p <= level:
+        t.drop_runs, t.drop_below, t.drop_above, t.drop_p = u, n0, n1, p
         return True
     # The mean grows by one with each pair of values: guess how many pairs ahead this u would
     # still not reject, and prove it; halve the guess if it was too bold.
     slack = 0.95 * (u + 0.5 - mean_runs(a, b) - t.z_alpha * sqrt(var_runs(a, b)))
     ahead = <int64_t>min(max(slack, 0.0), a + b)
-    while ahead and runs_cdf(u, n0 + ahead, n1 + ahead) <= t.alpha * (1 + 1e-9):
+    while ahead and runs_cdf(u, n0 + ahead, n1 + ahead) <= level * (1 + 1e-9):
         ahead >>= 1
     t.keep_runs, t.keep_below, t.keep_above = u, n0 + ahead, n1 + ahead
     return False
 
 
-cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
+cdef Tracker *tracker_new_with(Rule rule) noexcept nogil:
     cdef Tracker *t = <Tracker *>malloc(sizeof(Tracker))
+    cdef double m, least = 1            # 2 / C(2, 1)
     if t == NULL:
         return NULL
     memset(t, 0, sizeof(Tracker))
-    t.alpha = alpha
-    t.z_alpha = normal_quantile(alpha)
-    t.method = AUTO
-    t.window = window
+    t.rule = rule
+    t.z_alpha = normal_quantile(rule.alpha)
+    # P(U <= 2) = 2 / C(2m, m) is the least p-value of at most m values on each side
+    while least > rule.alpha:
+        t.safe_count += 1
+        m = <double>t.safe_count + 1
+        least *= m / (2 * (2 * m - 1))          # C(2m, m) = C(2m-2, m-1) 2 (2m-1) / m
     tracker_reset(t)
     if not reserve_nodes(t, FIRST_CAPACITY):
         tracker_free(t)
@@ -819,13 +836,25 @@ cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
     return t
 
 
+cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
+    cdef Rule rule
+    memset(&rule, 0, sizeof(Rule))      # AUTO, LESS, no horizon
+    rule.alpha = alpha
+    rule.window = window
+    rule.patience = 1
+    return tracker_new_with(rule)
+
+
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
-    cdef int status = insert(tracker, value)
+    cdef Tracker *t = tracker
+    cdef int status = insert(t, value)
     if status:
         return status
-    status = tracker_rejects(tracker)
-    if status and not tracker.stopped_at:
-        tracker.stopped_at = tracker.n_pushed
+    status = tracker_rejects(t)
+    t.streak = t.streak + 1 if status else 0
+    if (t.stopped_at == 0 and t.streak >= t.rule.patience and t.n_pushed >= t.rule.min_bounds
+            and (t.rule.horizon == 0 or t.n_pushed <= t.rule.horizon)):
+        t.stopped_at = t.n_pushed
     return status
 
 
@@ -837,7 +866,7 @@ cdef double tracker_p_value(Tracker *tracker) noexcept nogil:
     if tracker.n < 2:
         return 1
     return runs_p_value(tracker.crossings + 1, tracker.n_below, tracker.n - tracker.n_below,
-                        LESS, tracker.method, False)
+                        tracker.rule.alternative, tracker.rule.method, False)
 
 
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil:
@@ -847,11 +876,11 @@ cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil:
 cdef void tracker_reset(Tracker *tracker) noexcept nogil:
     # Buffers are kept.
     cdef Tracker *t = tracker
-    t.n_pushed = t.n = t.n_below = t.crossings = t.n_nodes = t.stopped_at = 0
+    t.n_pushed = t.n = t.n_below = t.crossings = t.n_nodes = t.streak = t.stopped_at = 0
     t.n_lower = t.n_upper = 0
     t.last = -1
     t.median = NAN
-    t.keep_runs, t.keep_below, t.keep_above = 0, -1, -1
+    t.keep_runs, t.keep_below, t.keep_above = 0, t.safe_count, t.safe_count
     t.drop_runs, t.drop_below, t.drop_above = -1, 0, 0
     if t.capacity:
         fill_table(t)
@@ -904,31 +933,43 @@ cdef class RunsTracker:
     """Runs test of a growing sequence about its running median.
 
     ``push`` and ``extend`` say whether the exact lower tail ``P(U <= n_runs)`` is at most `alpha`.
+    ``stopped_after`` and ``stopped_at`` follow the whole rule: a stop, once made, stays.
     One tracker belongs to one thread at a time; its methods keep the GIL, but for ``extend``.
 
     Parameters
     ----------
     alpha : float
-        Level of the decision.
+        Level of one look.
     method : int
         0 = auto, 1 = exact, 2 = normal.
     window : int
         Test the last `window` values only; 0 means all.
+    alternative : int
+        0 = less, 1 = greater, 2 = two-sided.
+    min_bounds, patience, horizon : int
+        No stop before, rejections in a row that stop, no stop after (0 = no limit).
+    falling : bool
+        Whether the level falls with the number of values T, like (1 + log2(T/16))^-2 from 16 on.
     """
 
-    cdef Tracker *tracker
-    cdef bint busy      # extend runs without the GIL: no other call may touch the buffers then
+    # busy: extend runs without the GIL, no other call may touch the buffers then
 
-    def __cinit__(self, double alpha=1e-3, int method=AUTO, int64_t window=0):
-        self.tracker = tracker_new(alpha, window)
+    def __cinit__(self, double alpha=1e-3, int method=AUTO, int64_t window=0,
+                  int alternative=LESS, int64_t min_bounds=0, int64_t patience=1,
+                  int64_t horizon=0, bint falling=False):
+        cdef Rule rule
+        rule.alpha, rule.falling = alpha, falling
+        rule.method, rule.alternative = method, alternative
+        rule.window, rule.min_bounds, rule.patience = window, min_bounds, patience
+        rule.horizon = horizon
+        self.tracker = tracker_new_with(rule)
         if self.tracker == NULL:
             raise MemoryError("no memory for a runs tracker")
-        self.tracker.method = method
 
     def __dealloc__(self):
         tracker_free(self.tracker)
 
-    cdef inline int check(self) except -1:
+    cdef int check(self) except -1:
         if self.busy:
             raise RuntimeError("the tracker is in use by another thread")
         return 0
@@ -940,6 +981,14 @@ cdef class RunsTracker:
         if status < 0:
             self.refuse(status, value)
         return status == 1
+
+    def stopped_after(self, double value):
+        """Add a value; return whether there has been a stop, now or before."""
+        self.check()
+        cdef int status = tracker_push(self.tracker, value)
+        if status < 0:
+            self.refuse(status, value)
+        return self.tracker.stopped_at > 0
 
     cdef int refuse(self, int status, double value) except -1:
         if status == -2:
@@ -973,7 +1022,9 @@ cdef class RunsTracker:
         """Return an independent tracker in the same state."""
         self.check()
         cdef Tracker *old = self.tracker
-        cdef RunsTracker new = RunsTracker(old.alpha, old.method, old.window)
+        cdef Rule r = old.rule
+        cdef RunsTracker new = RunsTracker(r.alpha, r.method, r.window, r.alternative, r.min_bounds,
+                                           r.patience, r.horizon, r.falling)
         cdef Tracker *t = new.tracker
         if not (reserve_values(t, max(old.values_capacity, 1)) and reserve_nodes(t, old.capacity)):
             raise MemoryError("no memory for a copy of the tracker")
@@ -986,7 +1037,8 @@ cdef class RunsTracker:
         t.n_lower, t.n_upper = old.n_lower, old.n_upper
         t.n_nodes, t.last = old.n_nodes, old.last
         t.n_pushed, t.n, t.n_below = old.n_pushed, old.n, old.n_below
-        t.crossings, t.median, t.stopped_at = old.crossings, old.median, old.stopped_at
+        t.crossings, t.median = old.crossings, old.median
+        t.streak, t.stopped_at = old.streak, old.stopped_at
         return new
 
     def p_value(self, int alternative=LESS):
@@ -995,7 +1047,7 @@ cdef class RunsTracker:
         cdef Tracker *t = self.tracker
         if t.n < 2:
             return 1.0
-        return runs_p_value(t.crossings + 1, t.n_below, t.n - t.n_below, alternative, t.method,
+        return runs_p_value(t.crossings + 1, t.n_below, t.n - t.n_below, alternative, t.rule.method,
                             False)
 
     def values(self, double[::1] out not None):
@@ -1016,7 +1068,7 @@ cdef class RunsTracker:
 
     @property
     def stopped_at(self):
-        """Number of values at the first rejection; 0 before it."""
+        """Number of values at the stop; 0 before it."""
         return self.tracker.stopped_at
 
     @property

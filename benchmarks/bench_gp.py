@@ -1,0 +1,259 @@
+"""The Gaussian process: one label, many labels, the solve within, predictions, and the fit."""
+
+import os
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from scipy.linalg.blas import dtrsv
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from fastal import reference
+from fastal._core.cholesky import forward_substitute
+from fastal.gp import GaussianProcess
+
+from ._timing import best, ratio
+
+
+def data(n, d=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+class OneLabel:
+    """One more label when there are t: the bound needs the posterior before it."""
+
+    params = (["fastal", "scikit-learn", "botorch", "reference"], [10, 100, 1_000, 2_000])
+    param_names = ("implementation", "t")
+
+    def setup(self, implementation, t):
+        if implementation == "reference" and t > 100:
+            raise NotImplementedError
+        self.t = t
+        self.X, self.y = data(t + 1)
+        self.x, self.label = self.X[t], float(self.y[t])
+        if implementation == "fastal":
+            self.gp = GaussianProcess(1.3, 0.01)
+        elif implementation == "reference":
+            self.gp = reference.GaussianProcess(1.3, 0.01)
+        elif implementation == "botorch":
+            self._setup_botorch()
+            return
+        else:
+            self.gp = None
+            return
+        self.gp.add_batch(self.X[:t], self.y[:t])
+        self.gp.add(self.x, self.label)
+        self.gp.rewind(t)
+
+    def _setup_botorch(self):
+        try:
+            import torch
+            from botorch.models import SingleTaskGP
+        except ImportError:
+            raise NotImplementedError from None
+        X, y = torch.tensor(self.X), torch.tensor(self.y)[:, None]
+        self.model = SingleTaskGP(X[: self.t], y[: self.t])
+        self.model.eval()
+        self.new = X[self.t :], y[self.t :]
+        self.model.posterior(self.new[0])
+
+    def time_add(self, implementation, t):
+        if implementation == "scikit-learn":
+            peer = GaussianProcessRegressor(RBF(1.3), alpha=0.01, optimizer=None)
+            peer.fit(self.X[:t], self.y[:t]).predict(self.x[None, :], return_std=True)
+        elif implementation == "botorch":
+            self.model.condition_on_observations(*self.new).posterior(self.new[0])
+        else:
+            # The timed body rewinds itself: asv does not repeat setup during warm-up.
+            self.gp.add(self.x, self.label)
+            self.gp.rewind(t)
+
+
+class OneLabelRatio:
+    params = ([100, 1_000],)
+    param_names = ("t",)
+
+    def track_scikit_learn_over_add(self, t):
+        """At least 400 at t = 1,000: refit and predict of one point against one add."""
+        ours, peer = OneLabel(), OneLabel()
+        ours.setup("fastal", t)
+        peer.setup("scikit-learn", t)
+        # one after the other: a refit between two adds would empty the caches of the factor
+        slow = best(lambda: peer.time_add("scikit-learn", t), rounds=5)
+        return slow / best(lambda: ours.time_add("fastal", t))
+
+    track_scikit_learn_over_add.unit = "ratio"
+
+
+class FromEmpty:
+    """n labels one by one from empty, and in one batch."""
+
+    params = (["fastal", "fastal batch", "scikit-learn"], [100, 1_000])
+    param_names = ("implementation", "n")
+    timeout = 300
+
+    def setup(self, implementation, n):
+        self.X, self.y = data(n)
+        if implementation != "scikit-learn":
+            GaussianProcess(1.3, 0.01).add_batch(self.X, self.y)
+            GaussianProcess(1.3, 0.01).add(self.X[0], self.y[0])
+
+    def time_labels(self, implementation, n):
+        gp = GaussianProcess(1.3, 0.01)
+        if implementation == "fastal batch":
+            gp.add_batch(self.X, self.y)
+        elif implementation == "fastal":
+            for x, label in zip(self.X, self.y, strict=True):
+                gp.add(x, label)
+        else:
+            for t in range(1, n):
+                peer = GaussianProcessRegressor(RBF(1.3), alpha=0.01, optimizer=None)
+                peer.fit(self.X[:t], self.y[:t]).predict(self.X[t : t + 1], return_std=True)
+
+
+class FromEmptyRatio:
+    params = ([100, 1_000],)
+    param_names = ("n",)
+    timeout = 300
+
+    def track_scikit_learn_over_labels(self, n):
+        """At least 400 at n = 1,000."""
+        loop = FromEmpty()
+        loop.setup("fastal", n)
+        begin = perf_counter()
+        loop.time_labels("scikit-learn", n)
+        slow = perf_counter() - begin
+        return slow / best(lambda: loop.time_labels("fastal", n))
+
+    track_scikit_learn_over_labels.unit = "ratio"
+
+
+class TriangularSolve:
+    """The solve within an add; the peer is the dtrsv of BLAS on the same triangle."""
+
+    params = (["fastal", "dtrsv"], [100, 1_000, 2_000])
+    param_names = ("implementation", "t")
+
+    def setup(self, implementation, t):
+        rng = np.random.default_rng(0)
+        capacity = 1 << (t - 1).bit_length()
+        self.L = np.zeros((capacity, capacity))
+        self.L[:t, :t] = np.tril(rng.normal(size=(t, t))) / t + np.eye(t)
+        self.upper = np.asfortranarray(self.L[:t, :t].T)
+        self.k, self.v = rng.normal(size=t), np.zeros(t)
+        self.time_solve(implementation, t)
+
+    def time_solve(self, implementation, t):
+        if implementation == "fastal":
+            self.v[:] = self.k
+            forward_substitute(self.L, 0, t, self.v)
+        else:
+            dtrsv(self.upper, self.k, trans=1)
+
+    def peakmem_solve(self, implementation, t):
+        self.time_solve(implementation, t)
+
+
+class TriangularSolveRatio:
+    params = ([100, 2_000],)
+    param_names = ("t",)
+
+    def track_share_of_dtrsv(self, t):
+        """At least 0.7 at t = 2,000: speed as a share of BLAS's."""
+        ours, blas = TriangularSolve(), TriangularSolve()
+        ours.setup("fastal", t)
+        blas.setup("dtrsv", t)
+        return ratio(lambda: blas.time_solve("dtrsv", t), lambda: ours.time_solve("fastal", t))
+
+    track_share_of_dtrsv.unit = "ratio"
+
+
+class Predict:
+    """Means and variances of 5,000 inputs given 1,000 labels."""
+
+    params = (["fastal", "scikit-learn"], ["mean", "var"])
+    param_names = ("implementation", "what")
+
+    def setup(self, implementation, what):
+        X, y = data(1_000)
+        self.T, _ = data(5_000)
+        if implementation == "fastal":
+            self.gp = GaussianProcess(1.3, 0.01)
+            self.gp.add_batch(X, y)
+        else:
+            self.gp = GaussianProcessRegressor(RBF(1.3), alpha=0.01, optimizer=None).fit(X, y)
+        self.time_predict(implementation, what)
+
+    def time_predict(self, implementation, what):
+        name = "return_var" if implementation == "fastal" else "return_std"
+        self.gp.predict(self.T, **{name: what == "var"})
+
+
+class Drift:
+    """Backward error of a factor grown label by label, in units of n eps max|K|."""
+
+    params = ([100, 1_000],)
+    param_names = ("n",)
+
+    def track_drift(self, n):
+        X, y = data(n)
+        gp = GaussianProcess(1.3, 0.01)
+        for x, label in zip(X, y, strict=True):
+            gp.add(x, label)
+        return gp.drift() / (n * np.finfo(float).eps * 1.01)
+
+
+class Fit:
+    """Length scale and noise by the marginal likelihood, 8 starts, at most 1,000 rows.
+
+    The data of the paper if FASTAL_DATA names their folder, synthetic data otherwise.
+    """
+
+    params = (
+        ["fastal", "scikit-learn"],
+        ["synthetic", "airfoil", "concrete", "power_plant", "protein", "yacht"],
+    )
+    param_names = ("implementation", "data")
+    timeout = 300
+    number = 1
+    repeat = 1
+    warmup_time = 0
+
+    def setup(self, implementation, name):
+        if name == "synthetic":
+            self.X, self.y = data(400)
+        else:
+            folder = os.environ.get("FASTAL_DATA")
+            if folder is None:
+                raise NotImplementedError
+            table = np.loadtxt(Path(folder) / f"{name}.txt")
+            rows = np.random.default_rng(0).permutation(len(table))[:1000]
+            table = (table - table.mean(axis=0)) / table.std(axis=0)
+            self.X, self.y = table[rows, :-1], table[rows, -1]
+        if implementation == "fastal":
+            GaussianProcess().fit_hyperparameters(self.X[:20], self.y[:20], restarts=1)
+
+    def _fit(self, implementation):
+        if implementation == "fastal":
+            gp = GaussianProcess().fit_hyperparameters(self.X, self.y)
+            gp.add_batch(self.X, self.y)
+            return gp.log_marginal_likelihood()
+        kernel = RBF(1.0, (1e-3, 1e4)) + WhiteKernel(1e-2, (1e-4, 1e2))
+        peer = GaussianProcessRegressor(
+            kernel, alpha=1e-300, n_restarts_optimizer=7, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return peer.fit(self.X, self.y).log_marginal_likelihood_value_
+
+    def time_fit(self, implementation, name):
+        self._fit(implementation)
+
+    def track_log_marginal_likelihood(self, implementation, name):
+        return self._fit(implementation)
+
+    track_log_marginal_likelihood.unit = "nats"

@@ -1,0 +1,209 @@
+"""Covariance functions of a scaled distance, and their slopes for the marginal likelihood.
+
+Inputs are divided by their length scale once, when they are stored, and lie feature by feature
+(d, n): the loop over points is then the inner one, contiguous and vectorised, whatever d is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal._core.jit import jit, jit_fused, jit_sum
+
+Array = NDArray[np.float64]
+
+RBF, MATERN12, MATERN32, MATERN52 = 0, 1, 2, 3
+KINDS = {"rbf": RBF, "matern12": MATERN12, "matern32": MATERN32, "matern52": MATERN52}
+
+SQRT3 = math.sqrt(3.0)
+SQRT5 = math.sqrt(5.0)
+
+# exp(x) = 2^k exp(r), |r| <= ln(2)/2; ln(2) in two parts, so that k LN2_HIGH is exact.
+LOG2E = 1.4426950408889634
+LN2_HIGH = 0.6931471803691238
+LN2_LOW = 1.9082149292705877e-10
+# Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits of the double.
+TO_INTEGER = 6755399441055744.0
+BIAS = np.uint64(1023)
+SHIFT = np.uint64(52)
+
+# exp(r) = 1 + r + r^2 Q(r), error below 2e-17. Q interpolates (exp(r) - 1 - r)/r^2 at the 10
+# Chebyshev nodes of [-ln(2)/2, ln(2)/2]; made with 40-digit mpmath, lu_solve.
+Q0 = 0.5000000000000001
+Q1 = 0.16666666666666669
+Q2 = 0.041666666666624164
+Q3 = 0.008333333333330065
+Q4 = 0.0013888888917196719
+Q5 = 0.00019841269863040545
+Q6 = 2.4801521322368692e-05
+Q7 = 2.7557268480310024e-06
+Q8 = 2.7620075879983367e-07
+Q9 = 2.5100375832561234e-08
+
+
+@jit_fused
+def exp_negative(x: float) -> float:
+    """Return ``exp(x)`` for ``x <= 0`` to two units in the last place; 0 below -708.
+
+    The library's exp is a call an element; this one is arithmetic only and runs in vectors.
+    """
+    shifted = np.float64(x * LOG2E + TO_INTEGER)
+    k = shifted - TO_INTEGER
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    q = Q4 + r * (Q5 + r * (Q6 + r * (Q7 + r * (Q8 + r * Q9))))
+    e = 1.0 + (r + r * r * (Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * q)))))
+    # 2^k: the low bits of `shifted` hold k, the shift drops everything else.
+    power = np.uint64((shifted.view(np.uint64) + BIAS) << SHIFT).view(np.float64)
+    return 0.0 if x < -708.0 else e * power
+
+
+@jit_fused
+def capped(r: float) -> float:
+    """Return r, at most 800: exp(-r) is 0 there, and inf times 0 would be NaN."""
+    return 800.0 if r > 800.0 else r
+
+
+@jit_fused
+def from_squares(kind: int, amplitude: float, squares: Array) -> None:
+    """Turn squared scaled distances into covariances, in place."""
+    if kind == RBF:
+        for j in range(squares.size):
+            # k = a exp(-r^2 / 2)
+            squares[j] = amplitude * exp_negative(-0.5 * squares[j])
+    elif kind == MATERN12:
+        for j in range(squares.size):
+            # k = a exp(-r)
+            squares[j] = amplitude * exp_negative(-math.sqrt(squares[j]))
+    elif kind == MATERN32:
+        for j in range(squares.size):
+            # k = a (1 + sqrt(3) r) exp(-sqrt(3) r)
+            r = capped(SQRT3 * math.sqrt(squares[j]))
+            squares[j] = amplitude * (1.0 + r) * exp_negative(-r)
+    else:
+        for j in range(squares.size):
+            # k = a (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+            r = capped(SQRT5 * math.sqrt(squares[j]))
+            squares[j] = amplitude * (1.0 + r + r * r / 3.0) * exp_negative(-r)
+
+
+@jit_sum
+def squared_distances(Z: Array, first: int, last: int, X: Array, c: int, out: Array) -> None:
+    """Write ``|Z[:, j] - X[:, c]|^2`` to ``out[j]`` for the columns `first` to `last` of Z.
+
+    Z : (d, >= last), X : (d, > c), both scaled. out : (>= last,), shares no memory with either.
+    """
+    # Slices, and loops that begin at 0: only then does the compiler know that no index counts
+    # from the end, and vectorise.
+    squares = out[first:last]
+    z = Z[0][first:last]
+    x = X[0, c]
+    for j in range(squares.size):
+        difference = z[j] - x
+        squares[j] = difference * difference
+    for f in range(1, Z.shape[0]):
+        z = Z[f][first:last]
+        x = X[f, c]
+        for j in range(squares.size):
+            difference = z[j] - x
+            squares[j] += difference * difference
+
+
+@jit
+def covariance_row(
+    kind: int, amplitude: float, Z: Array, first: int, last: int, X: Array, c: int, out: Array
+) -> None:
+    """Write k(Z[:, j], X[:, c]) to ``out[j]``; shapes and aliasing as `squared_distances`."""
+    squared_distances(Z, first, last, X, c, out)
+    from_squares(kind, amplitude, out[first:last])
+
+
+@jit
+def covariance_rows(
+    kind: int, amplitude: float, Z: Array, n: int, X: Array, start: int, out: Array
+) -> None:
+    """Write k(Z[:, j], X[:, start + i]) to ``out[i, :n]`` for every row i of `out`.
+
+    Z : (d, >= n), X : (d, >= start + m), out : (m, >= n), memory of its own.
+    """
+    for i in range(out.shape[0]):
+        covariance_row(kind, amplitude, Z, 0, n, X, start + i, out[i])
+
+
+@jit_fused
+def slopes_from_squares(kind: int, amplitude: float, squares: Array, values: Array, n: int) -> None:
+    """Turn squared distances into covariances `values` and slopes, the latter in place.
+
+    The slope is g = -2 dk/d(r^2), so that dk/d(log l_f) = g (x_f - x'_f)^2 / l_f^2.
+    """
+    for j in range(n):
+        rr = squares[j]
+        if kind == RBF:
+            value = amplitude * exp_negative(-0.5 * rr)
+            slope = value
+        elif kind == MATERN12:
+            r = math.sqrt(rr)
+            value = amplitude * exp_negative(-r)
+            # exp(-r)/r is unbounded at 0, but is multiplied by a square that is 0 there.
+            slope = value / r if rr > 0.0 else 0.0
+        elif kind == MATERN32:
+            r = capped(SQRT3 * math.sqrt(rr))
+            e = amplitude * exp_negative(-r)
+            value = (1.0 + r) * e
+            slope = 3.0 * e
+        else:
+            r = capped(SQRT5 * math.sqrt(rr))
+            e = amplitude * exp_negative(-r)
+            value = (1.0 + r + r * r / 3.0) * e
+            slope = (5.0 / 3.0) * (1.0 + r) * e
+        values[j] = value
+        squares[j] = slope
+
+
+@jit
+def covariance_and_slopes(
+    kind: int, amplitude: float, Z: Array, values: Array, slopes: Array
+) -> None:
+    """Write the lower triangles of covariance and slope of all pairs of columns of Z.
+
+    Z : (d, n), values and slopes : (n, n), memory of their own; upper triangles stay as they are.
+    """
+    for i in range(Z.shape[1]):
+        squared_distances(Z, 0, i + 1, Z, i, slopes[i])
+        slopes_from_squares(kind, amplitude, slopes[i], values[i], i + 1)
+
+
+@jit_sum
+def lengthscale_gradient(
+    Z: Array, slopes: Array, alpha: Array, inverse: Array, values: Array, gradient: Array
+) -> float:
+    """Add up the gradient of the log marginal likelihood; return its amplitude part.
+
+    With W = alpha alpha^T - A^-1 (symmetric; A^-1 in the lower triangle of `inverse`):
+    gradient_f = 1/2 sum_ij W_ij g_ij (Z_fi - Z_fj)^2, and 1/2 sum_ij W_ij K_ij is returned.
+    Z : (d, n), slopes, inverse, values : (n, n) lower, alpha : (n,), gradient : (d,), overwritten;
+    row i of `slopes` is overwritten as well.
+    """
+    d = Z.shape[0]
+    scale = 0.0
+    for f in range(d):
+        gradient[f] = 0.0
+    for i in range(Z.shape[1]):
+        a = alpha[i]
+        # Below the diagonal, each pair counts twice: 1/2 * 2.
+        part = 0.0
+        for j in range(i):
+            w = a * alpha[j] - inverse[i, j]
+            part += w * values[i, j]
+            slopes[i, j] *= w
+        scale += part + 0.5 * (a * a - inverse[i, i]) * values[i, i]
+        for f in range(d):
+            x = Z[f, i]
+            part = 0.0
+            for j in range(i):
+                difference = x - Z[f, j]
+                part += slopes[i, j] * (difference * difference)
+            gradient[f] += part
+    return scale

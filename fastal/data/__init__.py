@@ -1,0 +1,1 @@
+"""Tables that ship with fastal, and the scripts that made them."""

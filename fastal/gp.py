@@ -1,0 +1,1008 @@
+"""GaussianProcess: owns the buffers, turns the status of a kernel into an exception."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Literal, NoReturn, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dtrtrs
+
+from fastal._core.cholesky import (
+    NOISE,
+    TARGET,
+    WHITE,
+    append_block,
+    append_row,
+    copy_lower,
+    pack_lower,
+    row_variances,
+    unpack_lower,
+)
+from fastal._core.covariance import (
+    KINDS,
+    covariance_rows,
+)
+from fastal._validation import (
+    all_positive,
+    count,
+    flag,
+    label_noise,
+    lengthscales,
+    option,
+    point,
+    points,
+    positive,
+    real,
+    search_bounds,
+    state_values,
+    vector,
+    zero_or_more,
+)
+from fastal.bound import gp_prior_kl, prior_kl_of_factor
+
+__all__ = ["GaussianProcess"]
+
+Array = NDArray[np.float64]
+
+# A label this many prior variances (amplitude + noise) from the mean, squared, is out of what the
+# prior can explain: ten standard deviations.
+FAR = 100.0
+
+# First capacity of the buffers; it doubles.
+CAPACITY = 64
+
+# Labels that add_batch appends by one triangular solve and one product of matrices. The block's
+# own triangle is done by plain loops, whose share is BLOCK / n.
+BLOCK = 64
+
+# Below this number of labels add_batch goes row by row: the solve of BLAS packs the whole factor
+# first, which costs as much as six substitutions.
+FEW = 8
+
+# Inputs that predict solves for at once: enough for the solve to run at full speed.
+PANEL = 512
+
+# Rows on which fit_hyperparameters screens its starts.
+SCREEN_ROWS = 250
+SCREEN_STEPS = 40
+
+# Different optima of the screening that are followed up on all rows.
+POLISHED = 3
+
+
+class GaussianProcess:
+    """Gaussian-process regression that grows label by label.
+
+    The Cholesky factor of the labels' covariance is extended in place: a label costs O(t^2), there
+    is no refit, and the bound ``r_t`` comes with it.
+
+    Parameters
+    ----------
+    lengthscale : float or array_like, shape (d,), optional
+        One length scale, or one per feature.
+    noise : float, optional
+        Variance of the noise of a label; `add` and `add_batch` take another one per label.
+    amplitude : float, optional
+        Prior variance of the function.
+    mean : float, optional
+        Constant prior mean.
+    kernel : {"rbf", "matern12", "matern32", "matern52"}, optional
+        Covariance function; "rbf", ``amplitude * exp(-|x - x'|^2 / (2 lengthscale^2))``, is the
+        paper's.
+
+    Attributes
+    ----------
+    lengthscale, noise, amplitude, mean, kernel
+        The parameters, read-only: bounds are comparable only under common parameters.
+    n_labels : int
+        Number of labels added.
+
+    Notes
+    -----
+    A label more than ten prior standard deviations off, ``(y - mean)^2 > 100 (amplitude + noise)``,
+    gives one UserWarning a process: the bounds then measure the prior instead of the learning.
+
+    A single label is one compiled call of plain loops. BLAS is used where several right-hand sides
+    share the factor: in `add_batch` from 8 labels on, by blocks of 64, and in `predict`.
+
+    A pivot that is not above four roundings of its diagonal entry raises LinAlgError: the
+    label repeats what the factor already knows to the last digit.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> gp = GaussianProcess(lengthscale=1.0, noise=0.01)
+    >>> round(gp.add(0.0, 0.5), 4), round(gp.add(0.1, 0.6), 4)
+    (60.0687, 0.8255)
+    >>> mean, var = gp.predict([0.0, 2.0], return_var=True)
+    >>> mean.round(4), var.round(4)
+    (array([0.5306, 0.1795]), array([0.0066, 0.9493]))
+    """
+
+    _features: int | None
+    _alpha: Array | None
+
+    def __init__(
+        self,
+        lengthscale: float | ArrayLike = 1.0,
+        noise: float = 1e-2,
+        *,
+        amplitude: float = 1.0,
+        mean: float = 0.0,
+        kernel: str = "rbf",
+    ) -> None:
+        self._kernel = option("kernel", kernel, tuple(KINDS))
+        self._kind = KINDS[self._kernel]
+        self._set(
+            lengthscales(lengthscale),
+            positive("noise", noise),
+            positive("amplitude", amplitude),
+            real("mean", mean),
+        )
+        self._warned = False
+        self._clear()
+
+    def _set(self, lengthscale: float | Array, noise: float, amplitude: float, mean: float) -> None:
+        self._lengthscale = lengthscale
+        self._noise = noise
+        self._amplitude = amplitude
+        self._mean = mean
+
+    def _clear(self) -> None:
+        """Forget the labels and the buffers."""
+        self._n = 0
+        self._capacity = 0
+        self._shape: tuple[int, ...] | None = None
+        self._features = None
+        self._alpha = None
+        self._x = self._per_length = np.empty(0)
+        self._Z = self._labels = self._L = np.empty((0, 0))
+
+    # What the process is.
+
+    @property
+    def lengthscale(self) -> float | Array:
+        """One length scale, or a copy of those per feature."""
+        scale = self._lengthscale
+        return scale if isinstance(scale, float) else scale.copy()
+
+    @property
+    def noise(self) -> float:
+        """Noise variance of a label that is added without one of its own."""
+        return self._noise
+
+    @property
+    def amplitude(self) -> float:
+        """Prior variance of the function."""
+        return self._amplitude
+
+    @property
+    def mean(self) -> float:
+        """Prior mean."""
+        return self._mean
+
+    @property
+    def kernel(self) -> str:
+        """Name of the covariance function."""
+        return self._kernel
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels added."""
+        return self._n
+
+    def __repr__(self) -> str:
+        scale = self._lengthscale
+        text = f"{scale:.6g}" if isinstance(scale, float) else np.array2string(scale, precision=6)
+        return (
+            f"GaussianProcess(lengthscale={text}, noise={self._noise:.6g}, "
+            f"amplitude={self._amplitude:.6g}, mean={self._mean:.6g}, kernel={self._kernel!r}; "
+            f"{self._n} labels)"
+        )
+
+    # Growing.
+
+    def add(self, x: ArrayLike, y: float, noise: float | None = None) -> float:
+        """Add one label and return its bound ``r_t`` without the constant C.
+
+        Parameters
+        ----------
+        x : array_like, shape (d,)
+            The input; a number for one feature. The first label fixes d.
+        y : float
+            Its label.
+        noise : float, optional
+            Noise variance of this label, if not that of the process.
+
+        Returns
+        -------
+        float
+            ``gp_kl`` of the posterior at `x` before the label.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the factor breaks down at this label. As after any other error, the process is as
+            it was before the call.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess(lengthscale=[1.0, 3.0], noise=0.1)
+        >>> round(gp.add([0.0, 1.0], 0.3), 4)
+        4.2101
+        >>> gp.n_labels
+        1
+        """
+        y = float(y) if isinstance(y, float) else real("y", y)
+        if not math.isfinite(y):
+            real("y", y)
+        noise = self._noise if noise is None else positive("noise", noise)
+        n = self._n
+        # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
+        if type(x) is np.ndarray and x.shape == self._shape and x.dtype.kind in "fiu":
+            self._x[:] = x
+        else:
+            checked = point(x, self._expected())
+            if n == 0:
+                self._begin(checked.size)
+            self._x[:] = checked
+        if n == self._capacity:
+            self._reserve(n + 1)
+        distance = y - self._mean
+        if distance * distance > FAR * (self._amplitude + noise) and not self._warned:
+            self._warn_far(y, noise)
+        status, r = append_row(
+            self._kind,
+            self._amplitude,
+            self._mean,
+            self._x,
+            self._per_length,
+            y,
+            noise,
+            n,
+            self._Z,
+            self._labels,
+            self._L,
+        )
+        if status != 0:
+            point(x, self._expected())
+            self._fail(status, y)
+        self._n = n + 1
+        self._shape = self._x.shape
+        self._alpha = None
+        return float(r)
+
+    def add_batch(
+        self, X: ArrayLike, y: ArrayLike, noise: float | ArrayLike | None = None
+    ) -> Array:
+        """Add labels in order, by blocks, and return their bounds.
+
+        The same as calling `add` for each, at the speed of matrix multiplication.
+
+        Parameters
+        ----------
+        X : array_like, shape (m, d)
+            The inputs; shape (m,) for one feature.
+        y : array_like, shape (m,)
+            Their labels.
+        noise : float or array_like, shape (m,), optional
+            Noise variance of these labels, if not that of the process.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            ``r_t`` of each label, given all before it.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the factor breaks down at one of the labels; none of them is added then.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> gp.add_batch([0.0, 0.1, 3.0], [0.5, 0.6, -0.2]).round(4)
+        array([60.0687,  0.8255, 50.053 ])
+        """
+        inputs = points("X", X, self._expected())
+        m = len(inputs)
+        targets = vector("y", y, m)
+        variances = label_noise(noise, self._noise, m)
+        if m == 0:
+            return np.empty(0)
+        if self._n == 0:
+            self._begin(inputs.shape[1])
+        scaled = self._scaled("X", inputs)
+        if not self._warned:
+            distance = targets - self._mean
+            ratio = distance / np.sqrt(self._amplitude + variances)
+            worst = int(np.abs(ratio).argmax())
+            if ratio[worst] * ratio[worst] > FAR:
+                self._warn_far(float(targets[worst]), float(variances[worst]))
+        bounds = self._append(scaled, targets, variances)
+        self._alpha = None
+        self._n += m
+        self._shape = self._x.shape
+        return bounds
+
+    def _append(self, scaled: Array, y: Array, noise: Array) -> Array:
+        """Write the rows of m labels behind the others; ``n_labels`` is left to the caller.
+
+        scaled : (d, m).  y, noise : (m,).
+        """
+        start, m = self._n, y.size
+        self._reserve(start + m)
+        self._Z[:, start : start + m] = scaled
+        bounds = np.empty(m)
+        if m < FEW:
+            ones = np.ones(len(scaled))
+            for i in range(m):
+                x = scaled[:, i].copy()
+                status, bounds[i] = append_row(
+                    self._kind,
+                    self._amplitude,
+                    self._mean,
+                    x,
+                    ones,
+                    float(y[i]),
+                    float(noise[i]),
+                    start + i,
+                    self._Z,
+                    self._labels,
+                    self._L,
+                )
+                if status != 0:
+                    self._fail(status, float(y[i]))
+            return bounds
+        for low in range(0, m, BLOCK):
+            high = min(m, low + BLOCK)
+            t, b = start + low, high - low
+            # Rows t to t + b of the factor, left of the block: V = K_bt L^-T; S = V V^T
+            rows = self._L[t : t + b]
+            covariance_rows(self._kind, self._amplitude, self._Z, t, self._Z, t, rows)
+            self._solve(rows, t)
+            V = rows[:, :t]
+            status = append_block(
+                self._kind,
+                self._amplitude,
+                self._mean,
+                y[low:high].copy(),
+                noise[low:high].copy(),
+                V @ V.T,
+                t,
+                self._Z,
+                self._labels,
+                self._L,
+                bounds[low:high],
+            )
+            if status != 0:
+                self._fail(status, float(y[abs(status) - 1 - start]))
+        return bounds
+
+    def _solve(self, B: Array, n: int) -> None:
+        """Overwrite the first n entries of each row b of B by L^-1 b.
+
+        B : (m, >= n), C-contiguous, may be rows of the factor's buffer from n on.
+        """
+        if n == 0 or len(B) == 0:
+            return
+        # L row by row is L^T column by column: the upper triangle of a (capacity, n) matrix.
+        # dtrtrs takes leading dimensions as they are and works in place: nothing is copied.
+        solved, _ = dtrtrs(self._L[:n].T, B.T, lower=0, trans=1, overwrite_b=1)
+        if not np.may_share_memory(solved, B):  # pragma: no cover
+            B[:] = solved.T
+
+    def _expected(self) -> int | None:
+        """Return how many features an input must have, None if any will do."""
+        if self._n > 0:
+            return self._features
+        scale = self._lengthscale
+        return None if isinstance(scale, float) else scale.size
+
+    def _begin(self, features: int) -> None:
+        """Make buffers for inputs of so many features, before the first label."""
+        if self._features == features:
+            return
+        capacity = max(self._capacity, CAPACITY)
+        per_length = np.empty(features)
+        per_length[:] = 1.0 / np.asarray(self._lengthscale)
+        Z, labels = np.zeros((features, capacity)), np.zeros((3, capacity))
+        L = self._L if self._capacity == capacity else _square(capacity)
+        self._Z, self._labels, self._L = Z, labels, L
+        self._x, self._per_length = np.empty(features), per_length
+        self._features, self._capacity = features, capacity
+
+    def _reserve(self, total: int) -> None:
+        """Make room for so many labels; the capacity at least doubles."""
+        if total <= self._capacity:
+            return
+        # A multiple of 8: every row of L begins at the beginning of a cache line.
+        capacity, n = -(-max(2 * self._capacity, total) // 8) * 8, self._n
+        L = _square(capacity)
+        copy_lower(self._L, L, n)
+        Z, labels = np.zeros((len(self._Z), capacity)), np.zeros((3, capacity))
+        Z[:, :n] = self._Z[:, :n]
+        labels[:, :n] = self._labels[:, :n]
+        self._L, self._Z, self._labels, self._capacity = L, Z, labels, capacity
+
+    def _scaled(self, name: str, X: Array) -> Array:
+        """Return the inputs divided by the length scales, feature by feature: (d, m)."""
+        with np.errstate(over="ignore"):
+            scaled = np.ascontiguousarray((X * (1.0 / np.asarray(self._lengthscale))).T)
+        if not np.isfinite(scaled).all():
+            raise ValueError(f"`{name}` divided by the length scale is not finite")
+        return scaled
+
+    def _warn_far(self, y: float, noise: float) -> None:
+        deviations = abs(y - self._mean) / math.sqrt(self._amplitude + noise)
+        warnings.warn(
+            f"the label {y:g} is {deviations:.3g} prior standard deviations from the prior mean "
+            f"{self._mean:g}; centre and scale the labels, or set `mean` and `amplitude` "
+            "(fit_hyperparameters(..., mean=True, amplitude=True) finds both)",
+            UserWarning,
+            stacklevel=3,
+        )
+        self._warned = True
+
+    def _fail(self, status: int, y: float) -> NoReturn:
+        if status < 0:
+            raise ValueError(f"`y` is too far from the posterior mean for the bound, got {y}")
+        if not np.isfinite(self._Z[:, status - 1]).all():
+            raise ValueError("`x` divided by the length scale is not finite")
+        raise np.linalg.LinAlgError(
+            f"the covariance of the labels is not positive definite in double precision at row "
+            f"{status - 1} (leading minor of order {status}): its input repeats earlier ones too "
+            "closely for the noise; increase the noise variance, or leave the label out"
+        )
+
+    # Asking.
+
+    @overload
+    def predict(
+        self, X: ArrayLike, *, return_var: Literal[False] = ..., return_cov: Literal[False] = ...
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self, X: ArrayLike, *, return_var: bool = ..., return_cov: bool = ...
+    ) -> Array | tuple[Array, Array]: ...
+
+    def predict(
+        self, X: ArrayLike, *, return_var: bool = False, return_cov: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Posterior mean of the function, with its variance or covariance on request.
+
+        Parameters
+        ----------
+        X : array_like, shape (m, d)
+            Inputs; shape (m,) for one feature.
+        return_var : bool, optional
+            Return the variances, shape (m,), as well.
+        return_cov : bool, optional
+            Return the covariance, shape (m, m), as well.
+
+        Returns
+        -------
+        mean : ndarray, shape (m,)
+            The prior mean if there are no labels.
+        var or cov : ndarray
+            Of the function: without the noise of a label.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess(noise=0.01)
+        >>> gp.predict([0.0, 1.0])
+        array([0., 0.])
+        >>> _ = gp.add(0.0, 1.0)
+        >>> gp.predict([0.0, 1.0]).round(4)
+        array([0.9901, 0.6005])
+        """
+        return_var, return_cov = flag("return_var", return_var), flag("return_cov", return_cov)
+        if return_var and return_cov:
+            raise ValueError("`return_var` and `return_cov` must not both be True")
+        inputs = points("X", X, self._expected())
+        m, n = len(inputs), self._n
+        scaled = self._scaled("X", inputs)
+        mean = np.full(m, self._mean)
+        if return_cov:
+            cov = np.empty((m, m))
+            covariance_rows(self._kind, self._amplitude, scaled, m, scaled, 0, cov)
+            if n > 0:
+                V = self._cross(scaled, 0, m)
+                self._solve(V, n)
+                mean += V @ self._labels[WHITE, :n]
+                cov -= V @ V.T
+                diagonal = np.einsum("ii->i", cov)
+                np.maximum(diagonal, 0.0, out=diagonal)
+            return mean, cov
+        var = np.full(m, self._amplitude)
+        alpha = None if return_var or n == 0 else self._weights()
+        for low in range(0, m if n > 0 else 0, PANEL):
+            high = min(m, low + PANEL)
+            V = self._cross(scaled, low, high)
+            if alpha is not None:
+                # mu = m + k(x)^T A^-1 (y - m)
+                mean[low:high] += V @ alpha
+                continue
+            # mu = m + v.z, s = k(x, x) - v.v, v = L^-1 k(x)
+            self._solve(V, n)
+            mean[low:high] += V @ self._labels[WHITE, :n]
+            row_variances(self._amplitude, V, var[low:high])
+        return (mean, var) if return_var else mean
+
+    def _cross(self, scaled: Array, low: int, high: int) -> Array:
+        """Prior covariances of some of the scaled inputs with the labelled ones."""
+        out = np.empty((high - low, self._n))
+        covariance_rows(self._kind, self._amplitude, self._Z, self._n, scaled, low, out)
+        return out
+
+    def _weights(self) -> Array:
+        """Return alpha = A^-1 (y - mean), kept until the labels change."""
+        if self._alpha is None:
+            n = self._n
+            # L^T alpha = z
+            solved, _ = dtrtrs(self._L[:n].T, self._labels[WHITE, :n], lower=0)
+            self._alpha = np.ascontiguousarray(solved).reshape(n)
+        return self._alpha
+
+    def log_marginal_likelihood(self) -> float:
+        """Log density of the labels under the prior, 0 if there are none.
+
+        Returns
+        -------
+        float
+            ``log p(y_1, ..., y_t)``.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess(noise=0.01)
+        >>> _ = gp.add(0.0, 0.5)
+        >>> round(gp.log_marginal_likelihood(), 6)
+        -1.047676
+        """
+        n = self._n
+        if n == 0:
+            return 0.0
+        white = self._labels[WHITE, :n]
+        # -1/2 z.z - sum log L_ii - t/2 log(2 pi)
+        logs = np.log(np.diagonal(self._L)[:n]).sum()
+        return float(-0.5 * (white @ white) - logs - 0.5 * n * math.log(2.0 * math.pi))
+
+    def prior_kl(self, *, jitter: float = 0.0) -> float:
+        """Exact KL(q_t || p) of the posterior from the prior, for PAC-Bayesian bounds.
+
+        Parameters
+        ----------
+        jitter : float, optional
+            Added to the diagonals of both covariances at the labelled inputs; see
+            `fastal.bound.gp_prior_kl`.
+
+        Returns
+        -------
+        float
+            The divergence in nats.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess(noise=0.01)
+        >>> _ = gp.add(0.0, 0.5)
+        >>> round(gp.prior_kl(), 4)
+        1.935
+        """
+        jitter = zero_or_more("jitter", jitter)
+        n = self._n
+        if n == 0:
+            return 0.0
+        y, noise = self._labels[TARGET, :n], self._labels[NOISE, :n]
+        if jitter == 0.0:
+            return prior_kl_of_factor(self._L[:n, :n], y - self._mean, noise)
+        return gp_prior_kl(self._cross(self._Z, 0, n), y, noise, mean=self._mean, jitter=jitter)
+
+    # Keeping.
+
+    def rewind(self, n: int) -> None:
+        """Forget all labels but the first `n`.
+
+        Parameters
+        ----------
+        n : int
+            Number of labels to keep, at most `n_labels`.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> _ = gp.add_batch([0.0, 1.0, 2.0], [0.1, 0.2, 0.3])
+        >>> gp.rewind(1)
+        >>> gp.n_labels
+        1
+        """
+        n = count("n", n)
+        if n > self._n:
+            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {n}")
+        if n < self._n:
+            self._alpha = None
+        self._n = n
+        if n == 0:
+            self._shape = None
+
+    def copy(self) -> GaussianProcess:
+        """Return a process of its own with the same labels.
+
+        Returns
+        -------
+        GaussianProcess
+            Equal to this one to the last bit.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> other = gp.copy()
+        >>> _ = other.add(0.0, 0.5)
+        >>> gp.n_labels, other.n_labels
+        (0, 1)
+        """
+        new = type(self).__new__(type(self))
+        new._kernel, new._kind = self._kernel, self._kind
+        new._set(self._lengthscale, self._noise, self._amplitude, self._mean)
+        new._warned = self._warned
+        new._clear()
+        n = self._n
+        if n > 0:
+            assert self._features is not None  # for the type checker: there are labels
+            new._begin(self._features)
+            new._reserve(n)
+            new._Z[:, :n] = self._Z[:, :n]
+            new._labels[:, :n] = self._labels[:, :n]
+            copy_lower(self._L, new._L, n)
+            new._n, new._shape = n, new._x.shape
+        return new
+
+    def __copy__(self) -> GaussianProcess:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GaussianProcess:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        n = self._n
+        packed = np.empty(n * (n + 1) // 2)
+        pack_lower(self._L, n, packed)
+        return {
+            "kernel": self._kernel,
+            "parameters": (self._lengthscale, self._noise, self._amplitude, self._mean),
+            "warned": self._warned,
+            "inputs": self._Z[:, :n].copy(),
+            "labels": self._labels[:, :n].copy(),
+            "factor": packed,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._kernel = state["kernel"]
+        self._kind = KINDS[self._kernel]
+        self._set(*state["parameters"])
+        self._warned = state["warned"]
+        self._clear()
+        inputs, labels = state["inputs"], state["labels"]
+        n = labels.shape[1]
+        if n > 0:
+            self._begin(len(inputs))
+            self._reserve(n)
+            self._Z[:, :n] = inputs
+            self._labels[:, :n] = labels
+            unpack_lower(np.require(state["factor"], requirements=["C", "W"]), n, self._L)
+            self._n, self._shape = n, self._x.shape
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return parameters and labels as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`. Inputs are divided by the length scales, as they are kept.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> _ = gp.add(0.5, 1.2)
+        >>> GaussianProcess.from_dict(gp.to_dict()).predict([0.5]) == gp.predict([0.5])
+        array([ True])
+        """
+        n = self._n
+        scale = self._lengthscale
+        return {
+            "kind": "GaussianProcess",
+            "version": 1,
+            "kernel": self._kernel,
+            "lengthscale": scale if isinstance(scale, float) else scale.tolist(),
+            "noise": self._noise,
+            "amplitude": self._amplitude,
+            "mean": self._mean,
+            "scaled_inputs": self._Z[:, :n].T.tolist(),
+            "labels": self._labels[TARGET, :n].tolist(),
+            "label_noise": self._labels[NOISE, :n].tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> GaussianProcess:
+        """Return the process that `to_dict` described; its factor is computed again, row by row.
+
+        Parameters
+        ----------
+        state : dict
+            From `to_dict`, perhaps by way of JSON.
+
+        Returns
+        -------
+        GaussianProcess
+            A new one. What is damaged or foreign raises a ValueError that says what is wrong.
+        """
+        parameters = ("kernel", "lengthscale", "noise", "amplitude", "mean")
+        names = ("kind", "version", *parameters, "scaled_inputs", "labels", "label_noise")
+        values = state_values(state, names)
+        if values[:2] != ["GaussianProcess", 1]:
+            raise ValueError(
+                f"`state` must describe a GaussianProcess of version 1, got {values[:2]}"
+            )
+        kernel, lengthscale, noise, amplitude, mean = values[2:7]
+        try:
+            new = cls(lengthscale, noise, amplitude=amplitude, mean=mean, kernel=kernel)
+            targets = vector("labels", values[8])
+            if targets.size:
+                inputs = points("scaled_inputs", values[7], new._expected())
+                variances = vector("label_noise", values[9], targets.size)
+                vector("labels", values[8], len(inputs))
+                new._begin(inputs.shape[1])
+                for i in range(targets.size):
+                    row = slice(i, i + 1)
+                    new._append(inputs[row].T, targets[row], all_positive("noise", variances[row]))
+                    new._n += 1
+                new._shape = new._x.shape
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+    def refresh(self) -> None:
+        """Compute the factor from scratch, from the labels kept.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If that fails; the process is as before then.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> _ = gp.add_batch([0.0, 1.0, 2.0], [0.1, 0.2, 0.3])
+        >>> gp.refresh()
+        >>> gp.n_labels
+        3
+        """
+        n = self._n
+        if n == 0:
+            return
+        assert self._features is not None  # for the type checker: there are labels
+        new = self.copy()
+        new._n = 0
+        new._append(self._Z[:, :n], self._labels[TARGET, :n], self._labels[NOISE, :n])
+        self._L, self._Z, self._labels = new._L, new._Z, new._labels
+        self._capacity, self._alpha = new._capacity, None
+
+    def drift(self) -> float:
+        """Return max |L L^T - (K + N)|, the backward error of the factor kept.
+
+        Returns
+        -------
+        float
+            0 if there are no labels. A healthy factor stays below
+            ``4 t eps (amplitude + noise)``; `refresh` starts anew.
+
+        Examples
+        --------
+        >>> from fastal import GaussianProcess
+        >>> gp = GaussianProcess()
+        >>> _ = gp.add_batch([0.0, 1.0, 2.0], [0.1, 0.2, 0.3])
+        >>> gp.drift() < 1e-14
+        True
+        """
+        n, worst = self._n, 0.0
+        for low in range(0, n, PANEL):
+            high = min(n, low + PANEL)
+            K = np.empty((high - low, high))
+            covariance_rows(self._kind, self._amplitude, self._Z, high, self._Z, low, K)
+            own = np.arange(high - low)
+            K[own, low + own] += self._labels[NOISE, low:high]
+            for left in range(0, high, PANEL):
+                right = min(high, left + PANEL)
+                # Columns of L right of the block's own are zero.
+                product = self._L[low:high, :right] @ self._L[left:right, :right].T
+                worst = max(worst, float(np.abs(product - K[:, left:right]).max()))
+        return worst
+
+    # Learning the parameters.
+
+    def fit_hyperparameters(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        amplitude: bool = False,
+        ard: bool = False,
+        mean: bool = False,
+        restarts: int = 8,
+        bounds: dict[str, tuple[float, float]] | None = None,
+        seed: int = 0,
+    ) -> GaussianProcess:
+        """Set the parameters by the marginal likelihood of some data.
+
+        One length scale and the noise variance are fitted unless more is asked for. The data are
+        not kept as labels.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Inputs; shape (n,) for one feature.
+        y : array_like, shape (n,)
+            Labels.
+        amplitude : bool, optional
+            Fit the amplitude as well.
+        ard : bool, optional
+            Fit one length scale per feature.
+        mean : bool, optional
+            Fit the prior mean as well (in closed form).
+        restarts : int, optional
+            Starts of the search: the present parameters and `restarts` - 1 random ones, besides
+            the optimum with one length scale if there are to be several. They
+            are screened on 250 random rows (on all if fewer than 375); the three that are best for
+            all rows, and differ, are polished on all rows.
+        bounds : dict, optional
+            Bounds ``(low, high)`` for "lengthscale", "noise" and "amplitude". Defaults: length
+            scales from 0.001 to 1000 times the range of the inputs; noise from 1e-4 to 100
+            and amplitude from 1e-3 to 1e3, both times the variance of y if the amplitude is
+            fitted.
+        seed : int, optional
+            Seed of the random starts and rows.
+
+        Returns
+        -------
+        GaussianProcess
+            The process itself.
+
+        Raises
+        ------
+        ValueError
+            If the process has labels already: their bounds would no longer be comparable. Rewind
+            it to 0, or fit a new one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastal import GaussianProcess
+        >>> x = np.linspace(0, 10, 60)
+        >>> y = np.sin(x) + 0.1 * np.random.default_rng(0).normal(size=60)
+        >>> gp = GaussianProcess().fit_hyperparameters(x, y)
+        >>> 1.0 < gp.lengthscale < 3.0, 0.005 < gp.noise < 0.02
+        (True, True)
+        """
+        from fastal._evidence import Evidence, climb  # only a fit needs scipy.optimize
+
+        if self._n > 0:
+            raise ValueError(
+                f"fit_hyperparameters needs a process without labels, this one has {self._n}: "
+                "call rewind(0) first, or fit a new one"
+            )
+        amplitude, ard, mean = flag("amplitude", amplitude), flag("ard", ard), flag("mean", mean)
+        inputs = points("X", X, None)
+        n, d = inputs.shape
+        targets = vector("y", y, n)
+        if n < 2:
+            raise ValueError(f"`X` must have at least 2 rows, got {n}")
+        restarts, seed = count("restarts", restarts, 1), count("seed", seed)
+        limits = search_bounds(bounds, ("lengthscale", "noise", "amplitude"))
+        k = d if ard else 1
+        present = np.asarray(self._lengthscale)
+        if present.size != k:
+            # One for several, or several for one: the geometric mean.
+            present = np.full(k, np.exp(np.log(present).mean()))
+
+        # Units of the default bounds and of the random starts.
+        ranges = np.ptp(inputs, axis=0)
+        ranges = np.where(ranges > 0, ranges, 1.0) if ard else np.array([ranges.max() or 1.0])
+        spread = float(targets.var()) or 1.0
+        unit = spread if amplitude else 1.0
+        box = np.empty((k + 1 + amplitude, 2))
+        if "lengthscale" in limits:
+            box[:k] = limits["lengthscale"]
+        else:
+            box[:k] = np.outer(ranges, [1e-3, 1e3])
+        box[k] = limits.get("noise", (1e-4 * unit, 1e2 * unit))
+        start = [*present.flat, self._noise]
+        centre = [*(0.3 * ranges), 0.03 * spread]
+        if amplitude:
+            box[k + 1] = limits.get("amplitude", (1e-3 * unit, 1e3 * unit))
+            start.append(self._amplitude)
+            centre.append(spread)
+        box = np.log(box)
+        rng = np.random.default_rng(seed)
+        starts = rng.uniform(-2.0, 2.0, size=(restarts, box.shape[0])) + np.log(centre)
+        starts[0] = np.log(start)
+        starts = np.clip(starts, box[:, 0], box[:, 1])
+
+        def objective(rows: Any) -> Evidence:
+            return Evidence(
+                inputs[rows],
+                targets[rows],
+                self._kind,
+                ard,
+                None if amplitude else self._amplitude,
+                None if mean else self._mean,
+            )
+
+        few = n if n < 1.5 * SCREEN_ROWS else SCREEN_ROWS
+        subset: Any = np.sort(rng.choice(n, few, replace=False)) if few < n else slice(None)
+        evidence = objective(subset)
+        screened = [climb(evidence, place, box, SCREEN_STEPS) for place in starts]
+        if ard and d > 1:
+            # Never worse than one length scale for all.
+            common = self.copy().fit_hyperparameters(
+                inputs,
+                targets,
+                amplitude=amplitude,
+                mean=mean,
+                restarts=restarts,
+                bounds=bounds,
+                seed=seed,
+            )
+            place = np.full(len(box), common.lengthscale)
+            place[k:] = [common.noise, common.amplitude][: len(box) - k]
+            place = np.clip(np.log(place), box[:, 0], box[:, 1])
+            screened.append((evidence(place)[0], place))
+        if few < n:
+            # What is best for a few rows need not be so for all: rank by all.
+            evidence = objective(slice(None))
+            screened = [(evidence(place)[0], place) for _, place in screened]
+        screened.sort(key=lambda pair: pair[0])
+        best = screened[0]
+        tried: list[float] = []
+        for value, place in screened:
+            # The same value is the same optimum, or the same plateau.
+            if all(abs(value - other) > 0.01 for other in tried) and len(tried) < POLISHED:
+                tried.append(value)
+                best = min(best, climb(evidence, place, box, 500), key=lambda pair: pair[0])
+        value, theta = best
+        if not math.isfinite(value):
+            raise np.linalg.LinAlgError(
+                "the covariance of the data is not positive definite at any start; raise the "
+                "lower bound of the noise, bounds={'noise': (low, high)}"
+            )
+        found = np.exp(theta)
+        self._set(
+            found[:k].copy() if ard else float(found[0]),
+            float(found[k]),
+            float(found[k + 1]) if amplitude else self._amplitude,
+            evidence.mean_at(theta) if mean else self._mean,
+        )
+        self._clear()
+        return self
+
+
+def _square(capacity: int) -> Array:
+    """Return a square buffer of zeros that begins at the beginning of a cache line.
+
+    Zeros, not empty: the upper triangle of the factor stays zero, and memory that nobody touches
+    costs nothing.
+    """
+    buffer = np.zeros(capacity * capacity + 8)
+    skip = -buffer.ctypes.data // 8 % 8
+    return buffer[skip : skip + capacity * capacity].reshape(capacity, capacity)

@@ -1,0 +1,875 @@
+"""Stopper: one decision, four ways in; stopping_time over a history; StopperBatch in lock step."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastal import _validation as check
+from fastal._core import runs as runs_core
+from fastal._core import stopper as core
+from fastal._criterion import FORMAT, Criterion
+from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastal.gp import GaussianProcess
+
+# A history of many streams shares a table of critical counts; a longer one would cost more to make
+# than it saves.
+_TABLE_LENGTH = 4096
+_TABLE_STREAMS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a stopper says, and why.
+
+    Attributes
+    ----------
+    stop : bool or None
+        True: stop. False: go on. None: no stop is possible yet, whatever the bounds are.
+    p_value : float
+        p-value of the runs test: at the stop, or now.
+    n_runs : int
+        Number of runs about the median.
+    expected_runs : float
+        Number of runs expected of a random sequence.
+    critical_runs : int or None
+        Largest number of runs that stops with as many bounds on each side; None if none does, or
+        for another alternative than "less".
+    n : int
+        Number of bounds: at the stop, or now.
+    median : float
+        Median of the tested bounds.
+    alpha : float
+        Level that the p-value was compared with.
+    reason : str
+        Why, in words.
+    warnings : tuple of str
+        What speaks against trusting a stop; computed when read.
+    """
+
+    stop: bool | None
+    p_value: float
+    n_runs: int
+    expected_runs: float
+    critical_runs: int | None
+    n: int
+    median: float
+    alpha: float
+    reason: str
+    _tested: NDArray[np.float64] = field(repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against trusting a stop: judgement, not calibrated tests."""
+        return stop_warnings(self._tested) if self.stop else ()
+
+    def __str__(self) -> str:
+        if self.stop is None:
+            return f"too early: {self.reason}"
+        if not self.stop:
+            return f"go on: {self.reason}"
+        return f"stop after {self.n} bounds: {self.reason}"
+
+
+def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
+    """Return what speaks against trusting a stop on these bounds.
+
+    The runs test detects dependence about the median; in practice a drop of level. It also detects
+    a rise, a trend that goes on, and bounds that depend on their neighbours.
+
+    Parameters
+    ----------
+    bounds : array_like
+        The tested bounds.
+
+    Returns
+    -------
+    tuple of str
+        Warnings; empty if nothing is conspicuous.
+
+    Examples
+    --------
+    >>> from fastal.stopper import stop_warnings
+    >>> stop_warnings([1, 2, 1, 2, 1, 2, 8, 9, 8, 9, 8, 9])
+    ('the bounds rose instead of falling',)
+    """
+    values = check.finite_array("bounds", bounds)
+    found = []
+    high = values >= np.median(values) if len(values) else np.empty(0, dtype=bool)
+    half = len(values) // 2
+    if high[:half].sum() <= high[len(values) - half :].sum():
+        found.append("the bounds rose instead of falling")
+    last = values[half:]
+    if len(last) >= 8:
+        if _mann_kendall(last) < -2.326:  # one-sided 1 %
+            found.append("the bounds are still falling")
+        _, group, sizes = np.unique(last, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(sizes) - sizes / 2)[group]  # ties share their middle rank
+        ranks -= ranks.mean()
+        if (ranks[1:] * ranks[:-1]).sum() > 0.2 * (ranks**2).sum():
+            found.append("neighbouring bounds are alike (rank autocorrelation above 0.2)")
+    return tuple(found)
+
+
+def _mann_kendall(x: NDArray[np.float64]) -> float:
+    """Return the z-score of the number of rising minus falling pairs."""
+    n = len(x)
+    rises = sum(int(np.sign(x[i + 1 :] - x[i]).sum()) for i in range(n - 1))
+    return rises / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+
+
+@lru_cache(maxsize=256)
+def _earliest(level: float, falling: bool, method: str, alternative: str, limit: int) -> int | None:
+    """Return the least number of values at which any arrangement rejects; None beyond `limit`."""
+    how, by = ALTERNATIVES[alternative], METHODS[method]
+    for n in range(2, limit + 1):
+        now = level * core.level_at(n) if falling else level
+        # At most half of the values are below their median. The extreme number of runs has the
+        # least p-value; exact ones are least for equal counts, normal ones need not be.
+        for below in range(1, n // 2 + 1) if method == "normal" else (n // 2,):
+            for runs in runs_core.support(below, n - below):
+                if runs_core.p_value(runs, below, n - below, how, by, False) <= now:
+                    return n
+    return None
+
+
+class Stopper(Criterion):
+    """Says when to stop labelling, from the bounds that come with each label.
+
+    Four ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
+    label, `observe` an input and its label with a Gaussian process, `extend` by a history.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the runs test. Each look has this level; `sequential` keeps all looks together to
+        it.
+    method : {"auto", "exact", "normal"}
+        How the p-value is computed; see `choose_method`.
+    alternative : {"less", "greater", "two-sided"}
+        "less": stop on too few runs, the paper's rule.
+    sequential : bool
+        Whether the chance of ever stopping on a random sequence stays at or below alpha. Needs
+        alternative "less", no window and method "auto" or "exact" (both are exact then).
+    horizon : int, optional
+        With `sequential`: number of bounds after which there is no stop any more.
+    window : int, optional
+        Test the last `window` bounds only.
+    min_bounds : int, optional
+        No stop before so many bounds.
+    patience : int
+        Rejections in a row that stop.
+    noise : float, optional
+        Noise variance for `update`.
+    gp : GaussianProcess, optional
+        Model for `observe`, which adds the labels to it.
+
+    Notes
+    -----
+    What the options do to the chance of stopping on a random sequence (plain, alpha = 0.001: about
+    1 % within 100 bounds, see `false_stop_probability`): `sequential` brings it to alpha;
+    `patience` and `min_bounds` only lower it; a `window` raises it, since old evidence is forgotten
+    and every stretch gets its own chance; "two-sided" halves the level on either side; "normal" has
+    p-values that are too small for few bounds (9.3 instead of 6.3 in 1,000 within 50 bounds).
+    alpha bounds false alarms of "a shift happened", not the risk of stopping early.
+
+    One stopper belongs to one thread at a time. Two threads that share one do not crash: `push` and
+    `update` keep the GIL, and a call during another thread's `extend` raises a RuntimeError.
+
+    Examples
+    --------
+    >>> from fastal import Stopper
+    >>> stopper = Stopper()
+    >>> for bound in [9.1, 8.7, 9.9, 7.5, 8.2, 9.0, 7.9, 8.8, 2.1, 1.4, 2.2, 2.9, 1.3, 2.0]:
+    ...     stop = stopper.push(bound)
+    >>> print(stopper.verdict)
+    go on: 4 runs, p = 0.025
+    >>> stopper.push(1.8)
+    True
+    >>> print(stopper.verdict)
+    stop after 15 bounds: 2 runs where 8.5 are expected (p = 3.1e-04 <= 0.001)
+    """
+
+    _settings: ClassVar[tuple[str, ...]] = (
+        "alpha",
+        "method",
+        "alternative",
+        "sequential",
+        "horizon",
+        "window",
+        "min_bounds",
+        "patience",
+        "noise",
+    )
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        method: str = "auto",
+        alternative: str = "less",
+        sequential: bool = False,
+        horizon: int | None = None,
+        window: int | None = None,
+        min_bounds: int | None = None,
+        patience: int = 1,
+        noise: float | None = None,
+        gp: GaussianProcess | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.method = method
+        self.alternative = alternative
+        self.sequential = sequential
+        self.horizon = horizon
+        self.window = window
+        self.min_bounds = min_bounds
+        self.patience = patience
+        self.noise = noise
+        self.gp = gp
+        self._start()
+
+    def _start(self) -> None:
+        """Check the settings and begin with an empty tracker."""
+        level = check.probability("alpha", self.alpha)
+        method = check.code("method", self.method, METHODS)
+        alternative = check.code("alternative", self.alternative, ALTERNATIVES)
+        window = 0 if self.window is None else check.count("window", self.window, 2)
+        min_bounds = 0 if self.min_bounds is None else check.count("min_bounds", self.min_bounds)
+        patience = check.count("patience", self.patience, 1)
+        horizon = 0 if self.horizon is None else check.count("horizon", self.horizon, 2)
+        check.flag("sequential", self.sequential)
+        if self.noise is not None:
+            check.positive("noise", self.noise)
+        if self.gp is not None and not hasattr(self.gp, "add"):
+            raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(self.gp)}")
+        if self.sequential:
+            if self.alternative != "less" or self.window is not None or self.method == "normal":
+                raise ValueError(
+                    "`sequential` needs alternative='less', window=None and an exact method, got "
+                    f"alternative={self.alternative!r}, window={self.window!r}, "
+                    f"method={self.method!r}"
+                )
+            from fastal.sequential import look_level
+
+            level = look_level(self.alpha, self.horizon)
+            method = METHODS["exact"]
+        elif self.horizon is not None:
+            raise ValueError(f"`horizon` needs sequential=True, got {self.horizon!r}")
+        self._level = level
+        self._falling = bool(self.sequential) and not horizon
+        self._tracker = runs_core.RunsTracker(
+            level, method, window, alternative, min_bounds, patience, horizon, self._falling
+        )
+
+    # the four ways in ------------------------------------------------------------------------
+
+    def push(self, r: float) -> bool:
+        """Take one bound or divergence.
+
+        Parameters
+        ----------
+        r : float
+            Any finite number; without the constant C, which would change nothing.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before. Later bounds are recorded all the same.
+        """
+        try:
+            return self._tracker.stopped_after(r)
+        except (TypeError, ValueError):
+            check.real("r", r)
+            raise
+
+    def update(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: Any = None) -> bool:
+        """Take the posterior at an input before its label, and the label.
+
+        Parameters
+        ----------
+        mean, var : float or array
+            Posterior mean and variance of f (without noise) at the input.
+        y : float or array
+            The label. Arrays are labels that arrived together, in order. The bounds are exact if
+            each posterior is given all labels before it; with the posterior before the whole batch
+            they are an approximation, larger than the exact ones on average, since each label is
+            treated as if it were the first of its batch.
+        noise : float or array, optional
+            Noise variance; by default the stopper's.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        if noise is None:
+            noise = self.noise
+        status = core.update(self._tracker, mean, var, y, noise)
+        if status < 0:
+            self.extend(self._bounds_of(mean, var, y, noise))
+            return self.stopped
+        return status == 1
+
+    def observe(self, x: ArrayLike, y: float) -> bool:
+        """Add a label to the Gaussian process, and its bound to the stopper.
+
+        Parameters
+        ----------
+        x : array_like
+            Input.
+        y : float
+            Label.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        if self.gp is None:
+            raise ValueError("`observe` needs Stopper(gp=...), got gp=None")
+        return self.push(self.gp.add(x, y))
+
+    def extend(self, values: Any) -> int | None:
+        """Take bounds in order, as if pushed one by one.
+
+        Parameters
+        ----------
+        values : array_like or iterable of float
+            Finite bounds; if one is not, none is taken.
+
+        Returns
+        -------
+        int or None
+            Number of bounds at the first stop, `stopped_at`.
+        """
+        if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
+            values = list(values)
+        bounds = check.finite_array("values", values)
+        if bounds.ndim != 1:
+            raise ValueError(f"`values` must have one axis, got shape {bounds.shape}")
+        self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8))
+        return self.stopped_at
+
+    def recompute(
+        self, X: ArrayLike, y: ArrayLike, gp: GaussianProcess, *, initial: int = 0
+    ) -> bool:
+        """Replace all bounds by those that other hyper-parameters give.
+
+        When hyper-parameters change while labelling goes on, the paper (section 5.3) offers two
+        ways: go on with `push`, `update` or `observe` and the new ones, as if the old bounds were
+        comparable; or compute the whole sequence anew, which is this.
+
+        Parameters
+        ----------
+        X, y : array_like
+            All inputs and labels so far, in order.
+        gp : GaussianProcess
+            The model with the new hyper-parameters, without labels; it is copied.
+        initial : int
+            Number of labels at the beginning that give no bound.
+
+        Returns
+        -------
+        bool
+            Whether the new sequence stops. A stopper with a Gaussian process goes on with the
+            copy, which has all labels.
+        """
+        initial = check.count("initial", initial)
+        if gp.n_labels:
+            raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
+        model = gp.copy()
+        bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
+        self._tracker.reset()
+        self.extend(bounds)
+        if self.gp is not None:
+            self.gp = model
+        return self.stopped
+
+    def _bounds_of(self, mean: Any, var: Any, y: Any, noise: Any) -> NDArray[np.float64]:
+        """Return the bounds of labels that need a closer look: arrays, or bad input."""
+        if noise is None:
+            raise ValueError("`noise` must be given, here or as Stopper(noise=...), got None")
+        names = ("mean", "var", "y", "noise")
+        arrays = [
+            check.finite_array("mean", mean),
+            check.not_negative("var", var),
+            check.finite_array("y", y),
+            check.all_positive("noise", noise),
+        ]
+        shapes = [array.shape for array in arrays]
+        try:
+            rows = np.stack(np.broadcast_arrays(*arrays), axis=-1).reshape(-1, 4)
+        except ValueError:
+            listed = ", ".join(f"{n} {s}" for n, s in zip(names, shapes, strict=True))
+            raise ValueError(f"`mean`, `var`, `y`, `noise` do not fit together: {listed}") from None
+        bounds = np.empty(len(rows))
+        core.gp_kl_rows(np.ascontiguousarray(rows), bounds)
+        if not np.isfinite(bounds).all():
+            bad = int(np.argmin(np.isfinite(bounds)))
+            raise ValueError(f"the bound of label {bad} overflows: `y` = {rows[bad, 2]} is too far")
+        return bounds
+
+    # what it knows ---------------------------------------------------------------------------
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._tracker.stopped_at or None
+
+    @property
+    def p_value(self) -> float:
+        """p-value of the runs test now; 1.0 below two bounds."""
+        return self._tracker.p_value(ALTERNATIVES[self.alternative])
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs about the median; 0 without bounds."""
+        return self._tracker.n_runs
+
+    @property
+    def n_below(self) -> int:
+        """Number of tested bounds below the median."""
+        return self._tracker.n_below
+
+    @property
+    def n_above(self) -> int:
+        """Number of tested bounds at or above the median."""
+        return self._tracker.n_above
+
+    @property
+    def median(self) -> float:
+        """Median of the tested bounds; NaN without bounds."""
+        return self._tracker.median
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """All bounds in order, as a new array."""
+        out = np.empty(self._tracker.n_pushed)
+        self._tracker.values(out)
+        return out
+
+    @property
+    def labels(self) -> NDArray[np.int8]:
+        """1 for each tested bound at or above the median, 0 for those below."""
+        tested = self._tested(self._tracker.n_pushed)
+        return (tested >= self.median).astype(np.int8)
+
+    def __len__(self) -> int:
+        return self._tracker.n_pushed
+
+    def _tested(self, n: int) -> NDArray[np.float64]:
+        """Return the bounds that the test after n bounds is about."""
+        first = 0 if self.window is None else max(0, n - self.window)
+        return self.bounds[first:n]
+
+    @property
+    def earliest_stop(self) -> int | None:
+        """Least number of bounds at which a stop is possible; None if none ever is."""
+        limit = 4096
+        if self.window is not None:
+            limit = self.window
+        method = "exact" if self.method == "auto" else self.method
+        n = _earliest(self._level, self._falling, method, self.alternative, limit)
+        if n is None:
+            return None
+        n = max(n + self.patience - 1, self.min_bounds or 0)
+        return None if self.horizon is not None and n > self.horizon else n
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        return self.verdict.reason
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision with its reasons: at the stop if there was one, else now."""
+        n = self.stopped_at or self._tracker.n_pushed
+        tested = self._tested(n)
+        level = self._level * core.level_at(len(tested)) if self._falling else self._level
+        if len(tested) >= 2:
+            method = "exact" if self.sequential else self.method
+            test = runs_test(tested, alternative=self.alternative, method=method)
+            p, runs, below, above = test.pvalue, test.n_runs, test.n_below, test.n_above
+            used, median = test.method, test.cutoff
+        else:
+            p, runs, below, above = 1.0, len(tested), 0, len(tested)
+            used, median = "exact", self.median
+        expected = RunsDistribution(below, above).mean() if len(tested) else math.nan
+        critical = None
+        if self.alternative == "less" and len(tested) >= 2:
+            guess = runs if p <= level else int(expected)
+            critical = core.critical_runs(below, above, level, METHODS[used], guess) or None
+        stop, reason = self._decide(n, runs, expected, p, level)
+        return Verdict(stop, p, runs, expected, critical, n, median, level, reason, tested)
+
+    def _decide(
+        self, n: int, runs: int, expected: float, p: float, level: float
+    ) -> tuple[bool | None, str]:
+        if self.stopped:
+            return True, f"{runs} runs where {expected:.1f} are expected ({_p(p)} <= {level:.3g})"
+        earliest = self.earliest_stop
+        if self.horizon is not None and n >= self.horizon:
+            return False, f"{runs} runs, {_p(p)}; the horizon of {self.horizon} bounds is reached"
+        if earliest is None:
+            return None, f"no stop is possible with these settings at alpha = {self.alpha:g}"
+        if n < earliest:
+            return None, f"no stop is possible before {earliest} bounds at alpha = {self.alpha:g}"
+        return False, f"{runs} runs, {_p(p)}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the bounds, their running median, the runs and the p-value, with the stop.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the bounds; the p-value comes below. A new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the bounds.
+        """
+        from fastal.plot import plot_stopper
+
+        return plot_stopper(self, ax)
+
+    # keeping and restoring -------------------------------------------------------------------
+
+    def reset(self) -> Self:
+        """Forget all bounds (a Gaussian process keeps its labels); return the stopper itself."""
+        self._tracker.reset()
+        return self
+
+    def copy(self) -> Self:
+        """Return an independent stopper in the same state; a Gaussian process is copied too."""
+        new = type(self)(**self.get_params(deep=False))
+        if new.gp is not None:
+            new.gp = new.gp.copy()
+        new._tracker = self._tracker.copy()
+        return new
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "_tracker"}
+        return state | {"bounds": self.bounds}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        bounds = state.pop("bounds")
+        vars(self).update(state)
+        self._start()
+        self.extend(bounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and bounds as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `Stopper.from_dict`. A Gaussian process is described by its settings and labels.
+        """
+        settings: dict[str, Any] = {}
+        for name in self._settings:
+            value = getattr(self, name)
+            settings[name] = value.item() if isinstance(value, np.generic) else value
+        return {
+            "kind": "Stopper",
+            "version": FORMAT,
+            **settings,
+            "gp": None if self.gp is None else self.gp.to_dict(),
+            "bounds": self.bounds.tolist(),
+        }
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> Stopper:
+        *settings, gp, bounds = check.state_values(state, (*cls._settings, "gp", "bounds"))
+        if gp is not None:
+            from fastal.gp import GaussianProcess
+
+            gp = GaussianProcess.from_dict(gp)
+        if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
+            raise ValueError(
+                f"`state['bounds']` must be a list of numbers, got {check.shown(bounds)}"
+            )
+        try:
+            new = cls(**dict(zip(cls._settings, settings, strict=True)), gp=gp)
+            new.extend(bounds)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+    # scikit-learn's conventions --------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Parameters
+        ----------
+        deep : bool
+            Accepted for scikit-learn; there is nothing deeper.
+
+        Returns
+        -------
+        dict
+            Argument to value.
+        """
+        return {name: getattr(self, name) for name in (*self._settings, "gp")}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor; the bounds are judged anew, from the first on.
+
+        Parameters
+        ----------
+        **params
+            Arguments of the constructor.
+
+        Returns
+        -------
+        Stopper
+            The stopper itself.
+        """
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                check.option("params", name, tuple(known))
+        changed = type(self)(**(known | params))
+        changed.extend(self.bounds)
+        vars(self).update(vars(changed))
+        return self
+
+    def __repr__(self) -> str:
+        default = type(self)()
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != getattr(default, name)
+        ]
+        return f"Stopper({', '.join(changed)})"
+
+
+def _p(p: float) -> str:
+    return f"p = {p:.1e}" if p < 1e-3 else f"p = {p:.2g}"
+
+
+def stopping_time(
+    bounds: ArrayLike, alpha: float = 1e-3, *, threads: int | None = None, **settings: Any
+) -> Any:
+    """Return how many bounds it takes a `Stopper` to stop.
+
+    Parameters
+    ----------
+    bounds : array_like
+        One history, or a matrix whose rows are histories of independent streams.
+    alpha : float
+        Level.
+    threads : int, optional
+        Threads for a matrix; as many as there are cores by default.
+    **settings
+        Further arguments of `Stopper`.
+
+    Returns
+    -------
+    int or None, or array of int
+        Number of bounds at the stop or None; for a matrix an array, -1 where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import stopping_time
+    >>> stopping_time(np.repeat([5.0, 1.0], 10))
+    15
+    >>> stopping_time([np.repeat([5.0, 1.0], 10), np.tile([5.0, 1.0], 10)])
+    array([15, -1])
+    """
+    like = Stopper(alpha, **settings)
+    history = check.finite_array("bounds", bounds)
+    if threads is not None:
+        check.count("threads", threads, 1)
+    if history.ndim == 1:
+        return like.extend(history)
+    if history.ndim != 2:
+        raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
+    rows, n = history.shape
+    table = np.empty(0, dtype=np.int32)
+    if like.alternative == "less" and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
+        table = np.empty((like.window or n) + 1, dtype=np.int32)
+        method = METHODS["exact" if like.sequential else like.method]
+        core.critical_counts(like._level, like._falling, method, table)
+    out = np.empty(rows, dtype=np.int64)
+    workers = min(threads or os.cpu_count() or 1, max(1, rows // 64))
+    cuts = np.linspace(0, rows, workers + 1).astype(int)
+    with ThreadPoolExecutor(workers) as pool:
+        parts = [
+            pool.submit(core.stopping_times, history[a:b], like._tracker, table, out[a:b])
+            for a, b in pairwise(cuts.tolist())
+        ]
+        if not all(part.result() for part in parts):
+            raise MemoryError(f"no memory for {workers} trackers of {n} bounds")
+    return out
+
+
+class StopperBatch:
+    """Stoppers of many streams that advance in lock step.
+
+    Parameters
+    ----------
+    n_streams : int
+        Number of streams.
+    alpha : float
+        Level.
+    **settings
+        Further arguments of `Stopper`, but for `gp` and `noise`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import StopperBatch
+    >>> batch = StopperBatch(3)
+    >>> for t in range(16):
+    ...     stopped = batch.push([5.0 if t < 8 else 1.0, t % 2, t])
+    >>> stopped, batch.stopped_at
+    (array([ True, False,  True]), array([14, -1, 14]))
+    """
+
+    def __init__(self, n_streams: int, alpha: float = 1e-3, **settings: Any) -> None:
+        for name in ("gp", "noise"):
+            if name in settings:
+                raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
+        self.n_streams = check.count("n_streams", n_streams, 1)
+        self._like = Stopper(alpha, **settings)
+        self._batch = core.TrackerBatch(self.n_streams, self._like._tracker)
+        self._stopped = np.zeros(self.n_streams, dtype=np.uint8)
+
+    def push(self, values: ArrayLike, where: ArrayLike | None = None) -> NDArray[np.bool_]:
+        """Push one bound to each stream.
+
+        Parameters
+        ----------
+        values : array_like of shape (n_streams,)
+            Finite bounds; those of streams left out do not matter.
+        where : array_like of bool, optional
+            Streams to advance; all by default. Streams that have stopped go on being recorded
+            unless they are left out.
+
+        Returns
+        -------
+        array of bool
+            Which streams have stopped, now or before.
+        """
+        chosen = np.ones(self.n_streams, dtype=np.uint8)
+        if where is not None:
+            mask: NDArray[Any] = np.asarray(where)
+            if mask.dtype.kind != "b" or mask.shape != (self.n_streams,):
+                raise ValueError(
+                    f"`where` must hold {self.n_streams} booleans, got {check.shown(where)}"
+                )
+            chosen = np.ascontiguousarray(mask).view(np.uint8)
+        bounds = check.float_array("values", values)
+        if bounds.shape != (self.n_streams,):
+            raise ValueError(f"`values` must have shape ({self.n_streams},), got {bounds.shape}")
+        if where is not None:
+            bounds = np.where(chosen, bounds, 0.0)
+        self._batch.push(check.finite_array("values", bounds), chosen, self._stopped)
+        return self._stopped.astype(bool)
+
+    def reset(self, streams: ArrayLike | None = None) -> None:
+        """Forget the bounds of some streams, or of all.
+
+        Parameters
+        ----------
+        streams : int or array_like of int, optional
+            Indices; all streams by default.
+        """
+        chosen: NDArray[Any] = np.arange(self.n_streams) if streams is None else np.asarray(streams)
+        if chosen.dtype.kind not in "iu":
+            raise TypeError(f"`streams` must hold indices, got {check.shown(streams)}")
+        index = chosen.astype(np.int64).reshape(-1)
+        if ((index < 0) | (index >= self.n_streams)).any():
+            raise ValueError(
+                f"`streams` must be in [0, {self.n_streams}), got {check.shown(streams)}"
+            )
+        self._batch.reset(index)
+        self._stopped[index] = 0
+
+    def _state(self) -> tuple[Any, Any]:
+        counts = np.empty((3, self.n_streams), dtype=np.int64)
+        floats = np.empty((2, self.n_streams))
+        self._batch.state(counts, floats)
+        return counts, floats
+
+    @property
+    def stopped(self) -> NDArray[np.bool_]:
+        """Which streams have stopped."""
+        return self._stopped.astype(bool)
+
+    @property
+    def stopped_at(self) -> NDArray[np.int64]:
+        """Number of bounds at the stop of each stream, -1 where there is none."""
+        at = self._state()[0][2]
+        return np.where(at == 0, -1, at)
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """Number of bounds of each stream."""
+        n: NDArray[np.int64] = self._state()[0][0]
+        return n
+
+    @property
+    def n_runs(self) -> NDArray[np.int64]:
+        """Number of runs of each stream."""
+        runs: NDArray[np.int64] = self._state()[0][1]
+        return runs
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """p-value of each stream now."""
+        p: NDArray[np.float64] = self._state()[1][0]
+        return p
+
+    @property
+    def median(self) -> NDArray[np.float64]:
+        """Median of the tested bounds of each stream."""
+        median: NDArray[np.float64] = self._state()[1][1]
+        return median
+
+    def bounds(self, stream: int) -> NDArray[np.float64]:
+        """Return all bounds of one stream in order.
+
+        Parameters
+        ----------
+        stream : int
+            Index.
+
+        Returns
+        -------
+        array of float
+            Bounds.
+        """
+        index = check.count("stream", stream)
+        if index >= self.n_streams:
+            raise ValueError(f"`stream` must be in [0, {self.n_streams}), got {stream}")
+        out = np.empty(int(self.n[index]))
+        self._batch.values(index, out)
+        return out
+
+    def __len__(self) -> int:
+        return self.n_streams
+
+    def __repr__(self) -> str:
+        return f"StopperBatch({self.n_streams} streams, {int(self._stopped.sum())} stopped)"
