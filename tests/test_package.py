@@ -57,6 +57,11 @@ def test_runs_test_needs_numpy_only():
     assert not loaded & HEAVY
 
 
+def test_a_first_push_compiles_nothing():
+    loaded = loaded_after("import fastal; fastal.Stopper().push(1.0)")
+    assert not loaded & HEAVY
+
+
 def test_every_public_name_resolves():
     assert len(set(fastal.__all__)) == len(fastal.__all__)
     for name in fastal.__all__:
@@ -84,7 +89,9 @@ def test_show_versions(capsys):
     assert lines["numpy"] == importlib.metadata.version("numpy")
 
 
-@pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "_core/runs.pyi", "_core/runs.pxd"])
+@pytest.mark.parametrize(
+    "name", ["py.typed", "__init__.pyi", "_core/runs.pyi", "_core/runs.pxd", "data/sequential.npz"]
+)
 def test_installed_beside_the_code(name):
     assert (files("fastal") / name).is_file()
 
@@ -110,13 +117,16 @@ def test_package_stub_matches():
     assert stub_names(stub.body) | {"__version__"} == set(fastal.__all__)
 
 
-def test_core_stub_matches():
-    core = importlib.import_module("fastal._core.runs")
-    stub = ast.parse((files("fastal._core") / "runs.pyi").read_text("utf-8"))
+@pytest.mark.parametrize("module", ["runs", "stopper"])
+def test_core_stub_matches(module):
+    core = importlib.import_module(f"fastal._core.{module}")
+    stub = ast.parse((files("fastal._core") / f"{module}.pyi").read_text("utf-8"))
     compiled = {
         name: value
         for name, value in vars(core).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        if not name.startswith("_")
+        and not isinstance(value, types.ModuleType)
+        and getattr(value, "__module__", core.__name__) == core.__name__
     }
     assert stub_names(stub.body) == set(compiled)
     for node in stub.body:
