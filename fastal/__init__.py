@@ -12,9 +12,11 @@ import importlib
 # Public name -> the module that defines it. No module carries the name of a public function:
 # importing it would put the module where the function belongs.
 _HOME = {
+    "ActiveLearner": "learner",
     "FixedBudget": "criteria",
     "GaussianProcess": "gp",
     "MinLabels": "criteria",
+    "Run": "learner",
     "RunsDistribution": "runs",
     "RunsTestResult": "runs",
     "Stopper": "stopper",
@@ -25,11 +27,22 @@ _HOME = {
     "false_stop_probability": "sequential",
     "gaussian_kl": "bound",
     "gp_kl": "bound",
+    "learn": "learner",
     "runs_test": "runs",
     "show_versions": "_versions",
     "stopping_time": "stopper",
 }
-_MODULES = ("bound", "criteria", "gp", "jit", "reference", "runs", "sequential", "stopper")
+_MODULES = (
+    "bound",
+    "criteria",
+    "gp",
+    "jit",
+    "learner",
+    "reference",
+    "runs",
+    "sequential",
+    "stopper",
+)
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

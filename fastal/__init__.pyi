@@ -3,6 +3,7 @@ from . import bound as bound
 from . import criteria as criteria
 from . import gp as gp
 from . import jit as jit
+from . import learner as learner
 from . import reference as reference
 from . import runs as runs
 from . import sequential as sequential
@@ -14,6 +15,9 @@ from .bound import gp_kl as gp_kl
 from .criteria import FixedBudget as FixedBudget
 from .criteria import MinLabels as MinLabels
 from .gp import GaussianProcess as GaussianProcess
+from .learner import ActiveLearner as ActiveLearner
+from .learner import Run as Run
+from .learner import learn as learn
 from .runs import RunsDistribution as RunsDistribution
 from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method

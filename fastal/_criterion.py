@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from fastal import _validation as check
 
 FORMAT = 1
+
+
+class Decision(NamedTuple):
+    """What a criterion says, and why; a `Stopper` says more in its `Verdict`."""
+
+    stop: bool
+    n: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"stop after {self.n} bounds: {self.reason}" if self.stop else f"go on: {self.reason}"
+        )
 
 
 class Criterion(ABC):
@@ -57,6 +70,11 @@ class Criterion(ABC):
     def stopped(self) -> bool:
         """Whether there has been a stop."""
         return self.stopped_at is not None
+
+    @property
+    def verdict(self) -> Any:
+        """The decision with its reason."""
+        return Decision(self.stopped, self.stopped_at or 0, self.reason)
 
     def extend(self, values: Iterable[float]) -> int | None:
         """Push each value; return the number of bounds at the first stop, or None.

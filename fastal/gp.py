@@ -728,9 +728,9 @@ class GaussianProcess:
             "noise": self._noise,
             "amplitude": self._amplitude,
             "mean": self._mean,
-            "scaled_inputs": self._Z[:, :n].T.tolist(),
-            "labels": self._labels[TARGET, :n].tolist(),
-            "label_noise": self._labels[NOISE, :n].tolist(),
+            "scaled_inputs": self._Z[:, :n].T.tolist() if n else [],
+            "labels": self._labels[TARGET, :n].tolist() if n else [],
+            "label_noise": self._labels[NOISE, :n].tolist() if n else [],
         }
 
     @classmethod

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ABOVE, BELOW = "#d55e00", "#0072b2"
 OUTSIDE = "0.6"  # bounds that the decision is not about
 STOP = "black"
+# Also in a dark style, which these colours are not made for.
+_PAPER: dict[str, Any] = {"facecolor": "white", "labelcolor": STOP}
 
 _SIZE = (7.0, 5.0)  # inches
 _SHARE = 0.3  # of the height, for the p-value
@@ -70,7 +72,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     >>> from fastal import Stopper
     >>> stopper = Stopper()
     >>> stopper.extend([9, 8, 9, 7, 8, 9, 7, 8, 2, 1, 2, 3, 1, 2, 2, 1])
-    15
+    14
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
     if not isinstance(stopper, Stopper):
@@ -91,7 +93,8 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     if len(stopper):
         # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
         place: Any = "best" if len(stopper) <= _MANY else "upper right"
-        ax.legend(loc=place, markerscale=5.5 / _marker_size(len(stopper)), fontsize="x-small")
+        scale = 5.5 / _marker_size(len(stopper))
+        ax.legend(loc=place, markerscale=scale, fontsize="x-small", **_PAPER)
     _say(story.verdict, ax, ax.get_window_extent().width, size=8.0)
     return ax
 
@@ -201,7 +204,8 @@ def _draw_alone(story: _Story, figure: Figure) -> Axes:
             ncols=5,
             markerscale=5.5 / _marker_size(len(story.bounds)),
             fontsize="small",
-            frameon=False,
+            edgecolor="none",
+            **_PAPER,
         )
     _say(story.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
     return upper
@@ -217,12 +221,14 @@ def _draw(story: _Story, upper: Axes, lower: Axes) -> None:
         if story.verdict.stop:
             ax.axvline(story.last, color=STOP, linewidth=1.4, label="stop", gid="stop", zorder=1.6)
         ax.grid(False)
+        ax.set_facecolor(_PAPER["facecolor"])
     upper.set_xlim(0.5, max(count, 2) + 0.5)
     upper.tick_params(labelbottom=False)
     lower.xaxis.set_major_locator(MaxNLocator(integer=True))
     lower.set_xlabel("bounds")
     if not count:
-        upper.text(0.5, 0.5, "no bounds yet", transform=upper.transAxes, ha="center", va="center")
+        centre: dict[str, Any] = {"ha": "center", "va": "center", "transform": upper.transAxes}
+        upper.text(0.5, 0.5, "no bounds yet", color=STOP, **centre)
 
 
 def _marker_size(count: int) -> float:
@@ -295,8 +301,8 @@ def _tint_runs(above: NDArray[np.bool_], first: int, ax: Axes) -> None:
         np.column_stack((starts + first + 0.5, widths)).tolist(),
         (0.0, 1.0),
         transform=ax.get_xaxis_transform(),
-        facecolors=share * to_rgb(ABOVE) + (1 - share) * to_rgb(BELOW),
-        alpha=0.13,
+        # Paler by mixing with white: PostScript knows no transparency.
+        facecolors=1 - 0.13 * (1 - share * to_rgb(ABOVE) - (1 - share) * to_rgb(BELOW)),
         linewidth=0,
         antialiased=False,  # no seams between neighbours
         gid="runs",

@@ -1,6 +1,7 @@
 """The Gaussian process after every change, against a dense twin and scikit-learn."""
 
 import copy
+import json
 import math
 import pickle
 import warnings
@@ -581,3 +582,39 @@ def test_ten_thousand_labels():
     last = float(bounds[-1])
     gp.rewind(n - 1)
     assert gp.add(X[-1], y[-1]) == pytest.approx(last, rel=1e-6)
+
+
+def test_to_dict_and_back():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    gp = GaussianProcess([0.7, 2.0], 0.05, amplitude=1.5, mean=0.2, kernel="matern32")
+    assert GaussianProcess.from_dict(json.loads(json.dumps(gp.to_dict()))).n_labels == 0
+    for x, label in zip(X, y, strict=True):
+        gp.add(x, label, noise=0.1 if label > 0 else None)
+    twin = GaussianProcess.from_dict(json.loads(json.dumps(gp.to_dict())))
+    # rows are appended as they were: the same to the last digit
+    np.testing.assert_array_equal(twin.predict(X), gp.predict(X))
+    assert twin.add(X[0] + 1, 0.3) == gp.add(X[0] + 1, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "Car"}, "`state` must describe a GaussianProcess of version 1"),
+        ({"version": 7}, "`state` must describe a GaussianProcess of version 1"),
+        ({"noise": -1.0}, "`state` is damaged: `noise` must be positive"),
+        ({"kernel": "poly"}, "`state` is damaged: `kernel` must be one of"),
+        ({"labels": [1.0]}, "`state` is damaged: `"),
+        ({"labels": [1.0, None]}, "`state` is damaged: `labels` must hold real numbers"),
+        ({"label_noise": [0.1, 0.0]}, "`state` is damaged: `noise` must be positive"),
+        ({"scaled_inputs": [[1.0, 2.0], [1.0]]}, "`state` is damaged"),
+        ({"extra": 1}, "`state` has the unknown 'extra'"),
+    ],
+)
+def test_damaged_states(change, message):
+    gp = GaussianProcess()
+    gp.add_batch([[0.0, 1.0], [1.0, 2.0]], [0.1, 0.2])
+    with pytest.raises(ValueError, match=message):
+        GaussianProcess.from_dict(gp.to_dict() | change)
+    with pytest.raises(ValueError, match="`state` must be a dict"):
+        GaussianProcess.from_dict(None)

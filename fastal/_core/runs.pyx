@@ -1067,6 +1067,11 @@ cdef class RunsTracker:
         return tracker_rejects(self.tracker)
 
     @property
+    def address(self):
+        """Address of the C struct, for compiled callers; valid as long as this object lives."""
+        return <Py_ssize_t>self.tracker
+
+    @property
     def stopped_at(self):
         """Number of values at the stop; 0 before it."""
         return self.tracker.stopped_at

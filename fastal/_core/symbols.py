@@ -1,4 +1,4 @@
-"""The tracker's C functions as Numba sees them.
+"""C functions as Numba sees them: those of the tracker, and two of BLAS.
 
 `llvmlite.binding.add_symbol` gives each address a name; compiled code refers to the name, so that
 functions calling it can be cached on disk (a ctypes pointer would forbid that). With the JIT
@@ -23,9 +23,9 @@ _CTYPES: dict[Any, Any] = {
 }
 
 
-def _bind(name: str, returns: Any, *takes: Any) -> Any:
-    """Return a C function of the tracker, callable from compiled and from interpreted code."""
-    address = get_cython_function_address("fastal._core.runs", name)
+def _bind(name: str, returns: Any, *takes: Any, module: str = "fastal._core.runs") -> Any:
+    """Return a C function of a Cython module, for compiled and for interpreted callers."""
+    address = get_cython_function_address(module, name)
     if config.DISABLE_JIT:
         return ctypes.CFUNCTYPE(_CTYPES[returns], *(_CTYPES[t] for t in takes))(address)
     symbol = f"fastal_{name}"
@@ -41,3 +41,8 @@ tracker_p_value = _bind("tracker_p_value", types.float64, types.intp)
 tracker_n_runs = _bind("tracker_n_runs", types.int64, types.intp)
 tracker_reset = _bind("tracker_reset", types.void, types.intp)
 tracker_free = _bind("tracker_free", types.void, types.intp)
+
+# BLAS takes every argument by reference; an address is an intp
+_BLAS = "scipy.linalg.cython_blas"
+dgemm = _bind("dgemm", types.void, *[types.intp] * 13, module=_BLAS)
+dtrsm = _bind("dtrsm", types.void, *[types.intp] * 11, module=_BLAS)

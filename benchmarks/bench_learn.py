@@ -1,0 +1,179 @@
+"""Active learning over a pool, beside the loops one would write without fastal."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from time import perf_counter
+
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from threadpoolctl import threadpool_limits
+
+from fastal import GaussianProcess, Stopper, learn
+
+from ._timing import best
+
+NOISE, SCALE = 0.01, 1.3
+
+
+def _data(n, d=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=n)
+
+
+def _learn(X, y, labels, threads=1, stopper=None):
+    return learn(
+        X,
+        y,
+        gp=GaussianProcess(SCALE, NOISE),
+        stopper=Stopper(1e-300) if stopper is None else stopper,
+        initial=[0],
+        max_labels=labels,
+        threads=threads,
+    )
+
+
+def _dgemv_loop(X, y, labels):
+    """The straightforward loop: one matrix-vector product of BLAS a label."""
+    n = len(X)
+    Z = X / SCALE
+    V, var, taken, i = np.empty((labels, n)), np.ones(n), np.zeros(n, dtype=bool), 0
+    chosen = []
+    for t in range(labels):
+        chosen.append(i)
+        k = np.exp(-0.5 * ((Z - Z[i]) ** 2).sum(axis=1))
+        v = (k - V[:t, i] @ V[:t]) / np.sqrt(var[i] + NOISE)
+        V[t] = v
+        var -= v * v
+        taken[i] = True
+        i = int(np.argmax(np.where(taken, -1.0, var)))
+    return chosen
+
+
+def _scikit_learn_loop(X, y, labels):
+    left, chosen = np.ones(len(X), dtype=bool), [0]
+    left[0] = False
+    for _ in range(labels - 1):
+        peer = GaussianProcessRegressor(RBF(SCALE), alpha=NOISE, optimizer=None)
+        deviation = peer.fit(X[chosen], y[chosen]).predict(X, return_std=True)[1]
+        i = int(np.argmax(np.where(left, deviation, -1.0)))
+        left[i] = False
+        chosen.append(i)
+    return chosen
+
+
+class Pool:
+    params = (["fastal", "dgemv loop", "scikit-learn"], [200, 2_000, 9_000])
+    param_names = ("implementation", "N")
+    timeout = 300
+
+    def setup(self, implementation, N):
+        if implementation == "scikit-learn" and N > 2_000:
+            raise NotImplementedError
+        self.labels = {200: 100, 2_000: 300, 9_000: 1_000}[N]
+        self.X, self.y = _data(N)
+        loops = {"fastal": _learn, "dgemv loop": _dgemv_loop, "scikit-learn": _scikit_learn_loop}
+        self.body = loops[implementation]
+        if implementation == "fastal":
+            self.body(self.X, self.y, 3)
+
+    def time_labels(self, implementation, N):
+        with threadpool_limits(1):
+            self.body(self.X, self.y, self.labels)
+
+
+class PoolRatios:
+    params = ([500, 9_000],)
+    param_names = ("N",)
+    timeout = 300
+
+    def setup(self, N):
+        self.labels = 1_000 if N == 9_000 else 100
+        self.X, self.y = _data(N)
+        _learn(self.X, self.y, 3)
+
+    def track_dgemv_loop_over_learn(self, N):
+        """At least 3 at 9,000 points and 1,000 labels."""
+        with threadpool_limits(1):
+            slow = best(lambda: _dgemv_loop(self.X, self.y, self.labels), rounds=3)
+            return slow / best(lambda: _learn(self.X, self.y, self.labels), rounds=3)
+
+    track_dgemv_loop_over_learn.unit = "ratio"
+
+    def track_share_of_dgemm(self, N):
+        """At least 0.4 at 9,000 points and 1,000 labels, counting N T^2 flops."""
+        A = np.random.default_rng(0).random((2_000, 2_000))
+        with threadpool_limits(1):
+            rate = 2 * 2_000**3 / best(lambda: A @ A, rounds=3)
+            seconds = best(lambda: _learn(self.X, self.y, self.labels), rounds=3)
+        return N * self.labels**2 / seconds / rate
+
+    track_share_of_dgemm.unit = "ratio"
+
+    def track_one_thread_over_two(self, N):
+        """At least 1.6 at 9,000 points and 1,000 labels."""
+        one = best(lambda: _learn(self.X, self.y, self.labels, threads=1), rounds=3)
+        return one / best(lambda: _learn(self.X, self.y, self.labels, threads=2), rounds=3)
+
+    track_one_thread_over_two.unit = "ratio"
+
+    def track_percent_of_a_run_for_decisions(self, N):
+        """Below 1 at 9,000 points: the time of as many pushes in a run's time."""
+        run = _learn(self.X, self.y, self.labels)
+        seconds = best(lambda: _learn(self.X, self.y, self.labels), rounds=3)
+        return 100 * best(lambda: Stopper(1e-300).extend(run.bounds)) / seconds
+
+    track_percent_of_a_run_for_decisions.unit = "percent"
+
+
+class ScikitLearnRatio:
+    params = ([200, 2_000],)
+    param_names = ("N",)
+    timeout = 300
+
+    def track_scikit_learn_over_learn(self, N):
+        """At least 150 at 2,000 points and 300 labels."""
+        X, y = _data(N)
+        labels = 300 if N == 2_000 else 30
+        _learn(X, y, 3)
+        with threadpool_limits(1):
+            begin = perf_counter()
+            _scikit_learn_loop(X, y, labels)
+            slow = perf_counter() - begin
+            return slow / best(lambda: _learn(X, y, labels), rounds=5)
+
+    track_scikit_learn_over_learn.unit = "ratio"
+
+
+def _small_runs(seeds):
+    X, y = _data(100)
+    gp, stopper = GaussianProcess(SCALE, NOISE), Stopper(1e-300)
+    return [learn(X, y, gp=gp, stopper=stopper, seed=s, threads=1).n_labels for s in seeds]
+
+
+class SmallRuns:
+    """Whole calls of `learn`, 100 labels of 100 points with a decision after each."""
+
+    params = (["one thread", "two threads", "two processes"], [200, 4_000])
+    param_names = ("how", "runs")
+
+    def track_runs_a_second(self, how, runs):
+        """At least 4,000 on two cores."""
+        halves = [range(runs // 2), range(runs // 2, runs)]
+        _small_runs(range(2))
+        if how == "one thread":
+            begin = perf_counter()
+            _small_runs(range(runs))
+            return runs / (perf_counter() - begin)
+        if how == "two threads":
+            pool = ThreadPoolExecutor(2)
+        else:
+            pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+        with pool:
+            list(pool.map(_small_runs, [range(2)] * 8))  # processes start, import and load code
+            begin = perf_counter()
+            list(pool.map(_small_runs, halves))
+            return runs / (perf_counter() - begin)
+
+    track_runs_a_second.unit = "runs/s"

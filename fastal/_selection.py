@@ -1,0 +1,208 @@
+"""Selection: owns the state of a pool, turns the status of a kernel into an exception."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal._core import eager as eager_core
+from fastal._core import pool as pool_core
+from fastal.gp import GaussianProcess
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Below this many points the straightforward selection is the faster one.
+EAGER_BELOW = 2048
+
+# Columns of the test set's rows that one product of matrices completes.
+TEST_PANEL = 48
+
+# A pool's matrix may take this share of the machine's memory.
+MEMORY_SHARE = 0.9
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread: blocks are shared out by this module."""
+    limits: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return limits
+
+
+class Selection:
+    """A pool, the labels so far, and the compiled state behind them."""
+
+    def __init__(self, gp: GaussianProcess, points: Array, capacity: int, all_points: bool) -> None:
+        self.gp = gp
+        self.n = len(points)
+        self.capacity = capacity
+        self.eager = all_points or self.n < EAGER_BELOW
+        _check_memory(self.n, capacity)
+        self.Z = gp._scaled("X", points)
+        if self.eager:
+            self.state: Any = eager_core.new_eager(self.Z, capacity, gp.amplitude, gp.mean)
+        else:
+            self.state = pool_core.new_pool(self.Z, capacity, gp.amplitude)
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.state.head[0])
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more labels."""
+        if capacity <= self.capacity:
+            return
+        _check_memory(self.n, capacity)
+        old, t = self.state, self.n_labels
+        if self.eager:
+            new: Any = eager_core.new_eager(self.Z, capacity, self.gp.amplitude, self.gp.mean)
+            new.V[:t] = old.V[:t]
+        else:
+            new = pool_core.new_pool(self.Z, capacity, self.gp.amplitude)
+            new.V[:, :t] = old.V[:, :t]
+            new.rows[:, :t] = old.rows[:, :t]
+            new.Zl[:, :t] = old.Zl[:, :t]
+        for name in ("labels", "diagonal", "white"):
+            getattr(new, name)[:t] = getattr(old, name)[:t]
+        kept = {name: getattr(new, name) for name in ("V", "labels", "diagonal", "white")}
+        if not self.eager:
+            kept |= {"rows": new.rows, "Zl": new.Zl}
+        self.state, self.capacity = old._replace(**kept), capacity
+
+    def best(self) -> int:
+        """Return the unlabelled point of largest variance."""
+        if self.eager:
+            return int(eager_core.best(self.state))
+        return int(pool_core.best(self.gp._kind, self.gp.amplitude, self.state))
+
+    def accept(self, index: int, y: float) -> float:
+        """Label a point; return its bound."""
+        gp = self.gp
+        if self.eager:
+            status, r = eager_core.accept(gp._kind, gp.amplitude, gp.noise, self.state, index, y)
+        else:
+            status, r = pool_core.accept(
+                gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, index, y
+            )
+        if status:
+            _fail(int(status), index, y)
+        if not self.eager and pool_core.panel_is_full(self.state):
+            with _one_blas_thread():
+                pool_core.complete_panel(gp._kind, gp.amplitude, self.state)
+        return float(r)
+
+    def run(
+        self, y: Array, order: Ints, initial: int, target: int, tracker: int, threads: int,
+        bounds: Array,
+    ) -> None:  # fmt: skip
+        """Label points up to `target`, or until the tracker stops: one compiled call."""
+        gp = self.gp
+        if self.eager:
+            code = eager_core.run(
+                gp._kind, gp.amplitude, gp.noise, self.state, y, order, initial, target, tracker,
+                bounds,
+            )  # fmt: skip
+        else:
+            with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
+                while True:
+                    code = pool_core.run(
+                        gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, y, order, initial,
+                        target, tracker, threads > 1, bounds,
+                    )  # fmt: skip
+                    if threads > 1 and pool_core.panel_is_full(self.state):
+                        self._complete_panel(workers)
+                    if code != pool_core.DONE or self.n_labels >= target:
+                        break
+        if code > eager_core.STOPPED or code < 0:
+            index = int(order[self.n_labels]) if self.n_labels < len(order) else self.best()
+            _fail(int(code) - (code > 0) * eager_core.STOPPED, index, float(y[index]))
+
+    def _complete_panel(self, workers: ThreadPoolExecutor) -> None:
+        """Complete a panel with the blocks of rows shared out among threads."""
+        s = self.state
+        first, last = int(s.head[pool_core.COMPLETE]), self.n_labels
+        pool_core.gather_panel(s)
+
+        def block(low: int) -> None:
+            high = min(self.n, low + pool_core.ROWS)
+            pool_core.complete_rows(
+                self.gp._kind, self.gp.amplitude, s.Z, s.V, s.Zl, s.rows, first, last, low, high
+            )
+            pool_core.shrink_rows(s.V, first, last, low, high, s.base)
+
+        list(workers.map(block, range(0, self.n, pool_core.ROWS)))
+        pool_core.close_panel(s)
+
+    def factor_rows(self, first: int, last: int, out: Array) -> None:
+        """Write the rows `first` to `last` of L, up to their diagonal."""
+        s = self.state
+        for j in range(first, last):
+            point = s.labels[j]
+            out[j - first, :j] = s.V[:j, point] if self.eager else s.V[point, :j]
+            out[j - first, j] = s.diagonal[j]
+
+    def errors(self, X: Array, y: Array, threads: int) -> Array:
+        """Return the expected loss on a test set after each label, by blocks of its rows."""
+        gp, t, m = self.gp, self.n_labels, len(X)
+        Z = gp._scaled("test", X)
+        Zl = np.ascontiguousarray(self.Z[:, self.state.labels[:t]])
+        rows = np.empty((-(-t // TEST_PANEL), TEST_PANEL, t))
+        for panel, first in enumerate(range(0, t, TEST_PANEL)):
+            self.factor_rows(first, min(t, first + TEST_PANEL), rows[panel])
+
+        def block(low: int) -> Array:
+            high = min(m, low + pool_core.ROWS)
+            part = np.ascontiguousarray(Z[:, low:high])
+            V, sums = np.empty((high - low, t)), np.zeros(t)
+            for panel, first in enumerate(range(0, t, TEST_PANEL)):
+                last = min(t, first + TEST_PANEL)
+                pool_core.complete_rows(
+                    gp._kind, gp.amplitude, part, V, Zl, rows[panel], first, last, 0, high - low
+                )
+            pool_core.error_rows(
+                gp.amplitude, gp.mean, V, self.state.white, y[low:high], t, high - low, sums
+            )
+            return sums
+
+        with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
+            total = np.sum(list(workers.map(block, range(0, m, pool_core.ROWS))), axis=0)
+        # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
+        losses: Array = total / (2 * m * gp.noise) + 0.5 * np.log(2 * np.pi * gp.noise)
+        return losses
+
+
+def _fail(status: int, index: int, y: float) -> NoReturn:
+    if status < 0:
+        raise ValueError(
+            f"the label {y} of point {index} is too far from what the prior can explain: centre "
+            "and scale the labels, or set `mean` and `amplitude` of the process"
+        )
+    raise np.linalg.LinAlgError(
+        f"the factor breaks down at label {status} (point {index}): the point repeats others to "
+        "the last digit; increase the noise variance or leave out duplicates"
+    )
+
+
+def _check_memory(n: int, labels: int) -> None:
+    need = 8 * n * labels
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on this platform: numpy will tell
+        return
+    if need > MEMORY_SHARE * there:
+        raise MemoryError(
+            f"a pool of {n} points with {labels} labels needs {need / 1e9:.1f} GB, this machine "
+            f"has {there / 1e9:.1f} GB: lower `max_labels` or take a part of the pool"
+        )

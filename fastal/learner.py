@@ -1,0 +1,686 @@
+"""learn: active learning over a pool until the criterion stops it (the paper's Algorithm 1).
+
+`learn` runs to the end, `ActiveLearner` is asked and told, `Run` is what came of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastal import _validation as check
+from fastal._criterion import Criterion
+from fastal._selection import Selection
+from fastal.gp import FAR, GaussianProcess
+from fastal.stopper import Stopper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Acquisition = str | Callable[[Array, Array], ArrayLike]
+
+
+class ActiveLearner:
+    """Active learning that is asked and told, for loops that live in another program.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        The pool; a pandas object keeps its row names.
+    gp : GaussianProcess
+        The model, without labels; it is copied.
+    stopper : Stopper or another criterion
+        When to stop; it is copied, without its bounds.
+    initial : int or array_like of int
+        How many random labels come first, or which; they give no bounds.
+    max_labels : int, optional
+        Most labels in all; the whole pool by default.
+    acquisition : {"max_variance", "random"} or callable
+        How the next point is chosen. A callable takes mean and variance of all points and returns a
+        score for each; the largest unlabelled one wins, the lowest index among equals.
+    seed : int, optional
+        Seed of what is random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import ActiveLearner, GaussianProcess, Stopper
+    >>> X = np.linspace(0, 10, 40)
+    >>> learner = ActiveLearner(X, gp=GaussianProcess(1.0, 0.01), stopper=Stopper(), seed=0)
+    >>> while not learner.finished:
+    ...     index = learner.ask()
+    ...     verdict = learner.tell(np.sin(X[index]))
+    >>> learner.n_labels <= 40
+    True
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        *,
+        gp: GaussianProcess,
+        stopper: Criterion,
+        initial: int | ArrayLike = 1,
+        max_labels: int | None = None,
+        acquisition: Acquisition = "max_variance",
+        seed: int | None = None,
+    ) -> None:
+        if not isinstance(gp, GaussianProcess):
+            raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        if gp.n_labels:
+            raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
+        if not isinstance(stopper, Criterion):
+            raise TypeError(f"`stopper` must be a Stopper or criterion, got {check.shown(stopper)}")
+        scale = gp.lengthscale
+        features = None if isinstance(scale, float) else len(scale)
+        self.points = check.points("X", X, features)
+        n = len(self.points)
+        if n == 0:
+            raise ValueError("`X` must have at least one row, got 0")
+        index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
+        self.names = None if index is None else list(index)
+        if not callable(acquisition):
+            check.option("acquisition", acquisition, ("max_variance", "random"))
+        self.acquisition = acquisition
+        rng = np.random.default_rng(seed)
+        self.order, self.n_initial = _first_points(initial, n, rng)
+        if acquisition == "random":
+            rest = np.setdiff1d(np.arange(n), self.order)
+            self.order = np.r_[self.order, rng.permutation(rest)]
+        self.max_labels = n if max_labels is None else check.count("max_labels", max_labels, 1)
+        if not (max(1, self.n_initial) <= self.max_labels <= n):
+            raise ValueError(
+                f"`max_labels` must be between `initial` ({self.n_initial}) and the size of the "
+                f"pool ({n}), got {self.max_labels}"
+            )
+        self.gp = gp.copy()
+        self.stopper = stopper.copy().reset()
+        if isinstance(self.stopper, Stopper) and self.stopper.gp is not None:
+            self.stopper.gp = None  # the learner's own process gives the bounds
+        self._selection = Selection(self.gp, self.points, self.max_labels, callable(acquisition))
+        self._y: list[float] = []
+        self._bounds: list[float] = []
+        self._asked: int | None = None
+        self._source: Any = None  # where `learn` takes labels from
+
+    @property
+    def n_pool(self) -> int:
+        """Number of points in the pool."""
+        return len(self.points)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels so far."""
+        return len(self._y)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the criterion has stopped."""
+        return self.stopper.stopped
+
+    @property
+    def finished(self) -> bool:
+        """Whether the criterion has stopped or the labels are used up."""
+        return self.stopped or self.n_labels >= self.max_labels
+
+    @property
+    def compilable(self) -> bool:
+        """Whether labels given as an array need no Python in between."""
+        return isinstance(self.stopper, Stopper) and not callable(self.acquisition)
+
+    def ask(self) -> int:
+        """Return the point to label next; the same one until `tell` is called.
+
+        Returns
+        -------
+        int
+            Row of the pool. Asking goes on being possible after a stop.
+        """
+        if self._asked is not None:
+            return self._asked
+        t = self.n_labels
+        if t >= self.max_labels:
+            raise ValueError(f"all {self.max_labels} labels are used: raise `max_labels`")
+        if t < len(self.order):
+            self._asked = int(self.order[t])
+        elif callable(self.acquisition):
+            state = self._selection.state
+            scores = check.finite_array(
+                "acquisition", self.acquisition(state.mean.copy(), np.maximum(state.var, 0.0))
+            )
+            if scores.shape != (self.n_pool,):
+                raise ValueError(
+                    f"`acquisition` must return {self.n_pool} scores, got shape {scores.shape}"
+                )
+            self._asked = int(np.argmax(np.where(state.taken, -np.inf, scores)))
+        else:
+            self._asked = self._selection.best()
+        return self._asked
+
+    def tell(self, y: float) -> Any:
+        """Take the label of the point asked for.
+
+        Parameters
+        ----------
+        y : float
+            The label.
+
+        Returns
+        -------
+        Verdict
+            What the stopper says now.
+        """
+        self._take(check.real("y", y))
+        return self.stopper.verdict
+
+    def _take(self, y: float) -> None:
+        index = self.ask()
+        _warn_if_far(self.gp, np.array([y]))
+        r = self._selection.accept(index, y)
+        self._asked = None
+        if len(self._y) >= self.n_initial:
+            self._bounds.append(r)
+            self.stopper.push(r)
+        self._y.append(y)
+
+    def _compiled(self, y: Array, target: int, threads: int) -> None:
+        stopper = self.stopper
+        assert isinstance(stopper, Stopper)
+        before = self.n_labels
+        bounds = np.empty(max(0, target - self.n_initial))
+        try:
+            self._selection.run(
+                y, self.order, self.n_initial, target, stopper._tracker.address, threads, bounds
+            )
+        finally:
+            after = self._selection.n_labels
+            self._y += y[self._selection.state.labels[before:after]].tolist()
+            done = slice(max(0, before - self.n_initial), max(0, after - self.n_initial))
+            self._bounds += bounds[done].tolist()
+            self._asked = None
+
+    def run(self, test: Any = None, threads: int = 1) -> Run:
+        """Return what has come of it so far.
+
+        Parameters
+        ----------
+        test : tuple of arrays, optional
+            Inputs and labels on which to compute the expected loss after each label.
+        threads : int
+            Threads for that.
+
+        Returns
+        -------
+        Run
+            A record that later labels do not change.
+        """
+        errors = None
+        if test is not None:
+            errors = self._selection.errors(*_test_set(test, self.points.shape[1]), threads)
+        return Run(self, errors, test)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`, which wants the pool again; its checksum is kept.
+        """
+        name = self.acquisition if isinstance(self.acquisition, str) else None
+        return {
+            "kind": "ActiveLearner",
+            "version": 1,
+            "pool": _checksum(self.points),
+            "gp": self.gp.to_dict(),
+            "stopper": self.stopper.to_dict(),
+            "acquisition": name,
+            "order": self.order.tolist(),
+            "n_initial": self.n_initial,
+            "max_labels": self.max_labels,
+            "indices": self._selection.state.labels[: self.n_labels].tolist(),
+            "labels": list(self._y),
+            "asked": self._asked,
+        }
+
+    @classmethod
+    def from_dict(
+        cls, state: dict[str, Any], X: ArrayLike, acquisition: Acquisition | None = None
+    ) -> ActiveLearner:
+        """Return the learner that `to_dict` described.
+
+        Parameters
+        ----------
+        state : dict
+            From `to_dict`, perhaps by way of JSON.
+        X : array_like
+            The same pool.
+        acquisition : callable, optional
+            The acquisition, if it was a callable.
+
+        Returns
+        -------
+        ActiveLearner
+            It goes on with the same choices and decisions. What is damaged or does not fit the
+            pool raises a ValueError.
+        """
+        names = ("kind", "version", "pool", "gp", "stopper", "acquisition", "order", "n_initial",
+                 "max_labels", "indices", "labels", "asked")  # fmt: skip
+        kind, version, pool, gp, stopper, name, order, n_initial, most, indices, labels, asked = (
+            check.state_values(state, names)
+        )
+        if (kind, version) != ("ActiveLearner", 1):
+            raise ValueError(
+                f"`state` must describe an ActiveLearner of version 1, got {kind!r}, {version!r}"
+            )
+        if name is None and not callable(acquisition):
+            raise ValueError("`acquisition` must be given: the saved one was a callable")
+        try:
+            first = [check.state_count("order", i) for i in order]
+            new = cls(
+                X,
+                gp=GaussianProcess.from_dict(gp),
+                stopper=Criterion.from_dict(stopper),
+                initial=np.array(first[:n_initial], dtype=np.int64),
+                max_labels=most,
+                acquisition=name or acquisition,  # type: ignore[arg-type]
+            )
+            if _checksum(new.points) != pool:
+                raise ValueError("`X` is another pool than the saved one")
+            new.order = np.array(first, dtype=np.int64)
+            for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
+                new.ask()  # the lazy selection then computes in the same order, to the last digit
+                new._asked = check.state_count("indices", index)
+                if new._asked >= new.n_pool or new._selection.state.taken[new._asked]:
+                    raise ValueError(f"index {index} is out of the pool, or there twice")
+                new._take(float(y))
+            if asked is not None:
+                new.ask()
+            new._asked = check.state_count("asked", asked, optional=True)
+            saved = Criterion.from_dict(stopper)
+            if saved.stopped_at != new.stopper.stopped_at:
+                raise ValueError("the bounds are not those of the labels")
+        except (TypeError, IndexError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+    def __repr__(self) -> str:
+        said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
+        return f"ActiveLearner({said})"
+
+
+class Run:
+    """What came of active learning over a pool.
+
+    Attributes
+    ----------
+    indices : array of int
+        Rows of the pool in the order of their labels.
+    labels : array
+        The labels.
+    names : list or None
+        Row names of `indices`, if the pool had some.
+    bounds : array
+        Bound of each label after the initial ones, without C.
+    n_labels, n_initial, n_pool : int
+        Number of labels, of initial ones among them, and of points.
+    stopped : bool
+        Whether the criterion stopped.
+    stopped_at : int or None
+        Number of labels at the stop.
+    verdict : Verdict
+        What the stopper says.
+    errors : array or None
+        Expected loss on the test set after 1, 2, ... labels.
+    stopper : Stopper
+        The stopper with all bounds.
+    """
+
+    def __init__(self, learner: ActiveLearner, errors: Array | None, test: Any) -> None:
+        self._learner = learner
+        self._test = test
+        self._gp: GaussianProcess | None = None
+        n = learner.n_labels
+        self.indices: Ints = learner._selection.state.labels[:n].copy()
+        self.labels: Array = np.array(learner._y)
+        self.bounds: Array = np.array(learner._bounds)
+        self.n_labels = n
+        self.n_initial = min(n, learner.n_initial)
+        self.n_pool = learner.n_pool
+        self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
+        self.stopper = learner.stopper
+        self.errors = errors
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the criterion stopped."""
+        return self.stopper.stopped
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of labels at the stop, or None."""
+        at = self.stopper.stopped_at
+        return None if at is None else at + self.n_initial
+
+    @property
+    def verdict(self) -> Any:
+        """What the stopper says, and why."""
+        return self.stopper.verdict
+
+    @property
+    def savings(self) -> float:
+        """Share of the pool that need not be labelled; 0.0 without a stop."""
+        return 0.0 if self.stopped_at is None else 1 - self.stopped_at / self.n_pool
+
+    @property
+    def gp(self) -> GaussianProcess:
+        """The Gaussian process with all labels."""
+        if self._gp is None:
+            model = self._learner.gp.copy()
+            model._warned = True  # said already
+            model.add_batch(self._learner.points[self.indices], self.labels)
+            self._gp = model
+        return self._gp
+
+    @property
+    def p_values(self) -> Array:
+        """p-value of the runs test after each bound."""
+        settings = {}
+        if isinstance(self.stopper, Stopper):
+            settings = self.stopper.get_params() | {"gp": None}
+        again = Stopper(**settings)
+        out = np.empty(len(self.bounds))
+        for i, r in enumerate(self.bounds.tolist()):
+            again.push(r)
+            out[i] = again.p_value
+        return out
+
+    def resume(
+        self, labels: ArrayLike | Callable[[int, Array], float] | None = None, *,
+        max_labels: int | None = None, test: Any = None, threads: int | None = None,
+    ) -> Run:  # fmt: skip
+        """Go on after a stop, an oracle's failure, or a spent budget.
+
+        Parameters
+        ----------
+        labels : array_like or callable, optional
+            Labels as in `learn`; by default those that `learn` was given.
+        max_labels : int, optional
+            Most labels in all; by default the whole pool if this run has stopped, else as before.
+        test : tuple of arrays, optional
+            Test set; by default the run's.
+        threads : int, optional
+            Threads, as in `learn`.
+
+        Returns
+        -------
+        Run
+            The longer run. A stop stays recorded, and does not end it again. This one stays as it
+            is, but cannot be resumed a second time.
+        """
+        learner = self._learner
+        if learner.n_labels != self.n_labels:
+            raise ValueError(f"the run has been resumed already, up to {learner.n_labels} labels")
+        if max_labels is None:
+            most = learner.n_pool if self.finished else learner.max_labels
+        else:
+            most = check.count("max_labels", max_labels, 1)
+        if not (self.n_labels <= most <= learner.n_pool):
+            raise ValueError(
+                f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got {most}"
+            )
+        learner.stopper = self.stopper.copy()
+        learner.max_labels = most
+        learner._selection.grow(most)
+        source = learner._source if labels is None else labels
+        return _go(learner, source, self._test if test is None else test, None, threads, False)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the criterion stopped or the budget is spent."""
+        return self.stopped or self.n_labels >= self._learner.max_labels
+
+    def plot(self, axes: Any = None) -> Axes:
+        """Draw bounds, runs and p-value, and the error curve if there is one.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        matplotlib axes
+            Those drawn in.
+        """
+        from fastal.plot import plot_run
+
+        return plot_run(self, axes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Everything but the pool.
+        """
+        return {
+            "kind": "Run",
+            "version": 1,
+            "n_pool": self.n_pool,
+            "n_initial": self.n_initial,
+            "n_labels": self.n_labels,
+            "indices": self.indices.tolist(),
+            "names": None if self.names is None else [str(name) for name in self.names],
+            "labels": self.labels.tolist(),
+            "bounds": self.bounds.tolist(),
+            "p_values": self.p_values.tolist(),
+            "errors": None if self.errors is None else self.errors.tolist(),
+            "stopped": self.stopped,
+            "stopped_at": self.stopped_at,
+            "savings": self.savings,
+            "verdict": str(self.verdict),
+            "stopper": self.stopper.to_dict(),
+            "gp": self._learner.gp.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Run({self.n_labels} of {self.n_pool} labels; {self.verdict})"
+
+
+def learn(
+    X: ArrayLike,
+    y_or_oracle: ArrayLike | Callable[[int, Array], float],
+    *,
+    gp: GaussianProcess,
+    stopper: Criterion,
+    initial: int | ArrayLike = 1,
+    max_labels: int | None = None,
+    acquisition: Acquisition = "max_variance",
+    test: Any = None,
+    on_label: Callable[[ActiveLearner], object] | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Run:
+    """Label points of a pool until the criterion stops or the labels are used up.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        The pool; shape (n,) for one feature. A pandas object keeps its row names in the result.
+    y_or_oracle : array_like, shape (n,), or callable
+        Labels of all points (a simulation), or ``oracle(index, x) -> float`` (a campaign).
+    gp : GaussianProcess
+        The model, without labels; it is copied.
+    stopper : Stopper or another criterion
+        When to stop; it is copied, without its bounds.
+    initial : int or array_like of int
+        How many random labels come first, or which; they give no bounds.
+    max_labels : int, optional
+        Most labels in all, the initial ones included; the whole pool by default.
+    acquisition : {"max_variance", "random"} or callable
+        How the next point is chosen, see `ActiveLearner`. Of equal variances the lower index wins.
+    test : tuple of arrays, optional
+        Inputs and labels on which to compute the expected loss after each label.
+    on_label : callable, optional
+        Called with the `ActiveLearner` after every label.
+    threads : int, optional
+        Threads for large pools and test sets; all cores by default. They do not change results.
+    seed : int, optional
+        Seed of what is random.
+    progress : bool
+        Whether to show a progress bar with the current p-value (tqdm).
+
+    Returns
+    -------
+    Run
+        What came of it. If the oracle raises, or returns no finite number, the exception has the
+        run so far as its attribute ``run``, which can be resumed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, Stopper, learn
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-5, 15, 200)
+    >>> y = np.exp(-((X - 2) ** 2) / 2) + 0.05 * rng.standard_normal(200)
+    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=1)
+    >>> run.stopped, run.n_labels < 100, len(run.bounds) == run.n_labels - 1
+    (True, True, True)
+    """
+    if on_label is not None and not callable(on_label):
+        raise TypeError(f"`on_label` must be callable, got {check.shown(on_label)}")
+    learner = ActiveLearner(
+        X,
+        gp=gp,
+        stopper=stopper,
+        initial=initial,
+        max_labels=max_labels,
+        acquisition=acquisition,
+        seed=seed,
+    )
+    return _go(learner, y_or_oracle, test, on_label, threads, check.flag("progress", progress))
+
+
+def _go(
+    learner: ActiveLearner,
+    source: Any,
+    test: Any,
+    on_label: Callable[[ActiveLearner], object] | None,
+    threads: int | None,
+    progress: bool,
+) -> Run:
+    workers = _cores() if threads is None else check.count("threads", threads, 1)
+    if test is not None:
+        test = _test_set(test, learner.points.shape[1])
+    learner._source = source
+    resumed = learner.stopped
+    try:
+        if not callable(source):
+            y = check.vector("y", source, learner.n_pool)
+            _warn_if_far(learner.gp, y)
+            if on_label is None and not progress and learner.compilable:
+                learner._compiled(y, learner.max_labels, workers)
+            source = y.__getitem__
+            oracle: Callable[[int], Any] = source
+        else:
+            points = learner.points
+
+            def oracle(index: int) -> Any:
+                return source(index, points[index].copy())
+
+        with _bar(learner, progress) as bar:
+            while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
+                index = learner.ask()
+                learner._take(_label(oracle(index), index))
+                if on_label is not None:
+                    on_label(learner)
+                if bar is not None:
+                    if isinstance(learner.stopper, Stopper):
+                        bar.set_postfix_str(f"p = {learner.stopper.p_value:.2g}", refresh=False)
+                    bar.update()
+    except BaseException as error:
+        # whatever happened, the labels so far are not lost
+        error.run = learner.run()  # type: ignore[attr-defined]
+        raise
+    return learner.run(test, workers)
+
+
+@cache
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _label(value: Any, index: int) -> float:
+    try:
+        return check.real("y", value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the label of point {index} is of no use: {error}") from None
+
+
+class _bar:  # noqa: N801
+    """A tqdm bar over the labels, or nothing."""
+
+    def __init__(self, learner: ActiveLearner, wanted: bool) -> None:
+        self.bar: Any = None
+        if wanted:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=learner.max_labels, initial=learner.n_labels, unit="label")
+
+    def __enter__(self) -> Any:
+        return self.bar
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, int]:
+    """Return the points to label first, and how many of them are initial."""
+    if np.ndim(initial) == 0:
+        number = check.count("initial", initial)
+        if number > n:
+            raise ValueError(f"`initial` must be at most the size of the pool ({n}), got {number}")
+        return rng.permutation(n)[:number].astype(np.int64), number
+    array: NDArray[Any] = np.asarray(initial)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"`initial` must be a number or indices, got {check.shown(initial)}")
+    chosen = array.astype(np.int64)
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < n):
+        bad = int(chosen[(chosen < 0) | (chosen >= n)][0])
+        raise ValueError(f"`initial` must hold indices in [0, {n}), got {bad}")
+    if len(np.unique(chosen)) != len(chosen):
+        raise ValueError(f"`initial` must not hold an index twice, got {check.shown(initial)}")
+    return chosen, len(chosen)
+
+
+def _test_set(test: Any, features: int) -> tuple[Array, Array]:
+    if not isinstance(test, tuple | list) or len(test) != 2:
+        raise TypeError(f"`test` must be a pair of inputs and labels, got {check.shown(test)}")
+    X = check.points("test", test[0], features)
+    if len(X) == 0:
+        raise ValueError("`test` must have at least one row, got 0")
+    return X, check.vector("test", test[1], len(X))
+
+
+def _warn_if_far(gp: GaussianProcess, y: Array) -> None:
+    if gp._warned or not y.size:
+        return
+    worst = float(y[np.argmax(np.abs(y - gp.mean))])
+    if (worst - gp.mean) ** 2 > FAR * (gp.amplitude + gp.noise):
+        gp._warn_far(worst, gp.noise)
+
+
+def _checksum(points: Array) -> str:
+    return f"{points.shape[0]}x{points.shape[1]} {hashlib.sha256(points.tobytes()).hexdigest()}"
