@@ -219,6 +219,28 @@ def track_first_push_over_import_numpy():
 track_first_push_over_import_numpy.unit = "ratio"
 
 
+class FalseStopsOfOptions:
+    """What each option does to the chance of stopping within 100 random bounds."""
+
+    params = (
+        ["plain", "patience=3", "min_bounds=30", "window=50", "window=30", "normal", "two-sided"],
+        [1e-3],
+    )
+    param_names = ("option", "alpha")
+
+    def track_percent_stopped(self, option, alpha):
+        name, _, value = option.partition("=")
+        settings = {name: int(value)} if value else {}
+        if option == "normal":
+            settings = {"method": option}
+        elif option == "two-sided":
+            settings = {"alternative": option}
+        x = np.random.default_rng(21).random((400_000, 100))
+        return 100 * (stopping_time(x, alpha, **settings) > 0).mean()
+
+    track_percent_stopped.unit = "percent"
+
+
 class FalseStops:
     """Share of random streams of 100 bounds that stop, over what the tables say."""
 
