@@ -98,6 +98,26 @@ def two_dots(v: Array, z: Array, start: int, stop: int) -> tuple[float, float]:
 
 
 @jit
+def last_entries(
+    amplitude: float, s: float, mu: float, y: float, noise: float, t: int
+) -> tuple[int, float, float, float]:
+    """Return status, L_tt, z_t and r_t of label t, from the posterior s, mu before it."""
+    # L_tt^2 = s + noise
+    if not (s + noise > PIVOT_ROUNDING * (amplitude + noise)):
+        return t + 1, math.nan, math.nan, math.nan
+    # The exact s is not negative; what is left below zero is rounding.
+    s = max(s, 0.0)
+    pivot = math.sqrt(s + noise)
+    # z_t = (y - mu) / L_tt
+    white = (y - mu) / pivot
+    r = gp_kl_scalar(mu, s, y, noise)
+    # Both are finite, or later posteriors would be NaN.
+    if not (abs(white) + r < math.inf):
+        return -(t + 1), pivot, white, r
+    return 0, pivot, white, r
+
+
+@jit
 def close_row(
     amplitude: float,
     s: float,
@@ -113,18 +133,9 @@ def close_row(
     s, mu : posterior before the label.  labels : (3, > t), column t is written.
     row : (> t,), entry t is written. Nothing is written unless the status is 0.
     """
-    # L_tt^2 = s + noise
-    if not (s + noise > PIVOT_ROUNDING * (amplitude + noise)):
-        return t + 1, math.nan
-    # The exact s is not negative; what is left below zero is rounding.
-    s = max(s, 0.0)
-    pivot = math.sqrt(s + noise)
-    # z_t = (y - mu) / L_tt
-    white = (y - mu) / pivot
-    r = gp_kl_scalar(mu, s, y, noise)
-    # Both are finite, or later posteriors would be NaN.
-    if not (abs(white) + r < math.inf):
-        return -(t + 1), r
+    status, pivot, white, r = last_entries(amplitude, s, mu, y, noise, t)
+    if status != 0:
+        return status, r
     row[t] = pivot
     labels[TARGET, t] = y
     labels[WHITE, t] = white

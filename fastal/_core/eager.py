@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.bound import gp_kl_scalar
-from fastal._core.cholesky import PIVOT_ROUNDING
+from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
 from fastal._core.jit import jit, jit_sum
 from fastal._core.symbols import tracker_push, tracker_stopped_at
@@ -100,18 +99,9 @@ def accept(
 ) -> tuple[int, float]:
     """Label point i; return (status, r_t), the status as in `pool.accept`."""
     t = pool.head[0]
-    s = pool.var[i]
-    mu = pool.mean[i]
-    # L_tt^2 = s + noise
-    if not (s + noise > PIVOT_ROUNDING * (amplitude + noise)):
-        return t + 1, math.nan
-    s = max(s, 0.0)
-    pivot = math.sqrt(s + noise)
-    # z_t = (y - mu) / L_tt
-    white = (y - mu) / pivot
-    r = gp_kl_scalar(mu, s, y, noise)
-    if not (abs(white) + r < math.inf):
-        return -(t + 1), r
+    status, pivot, white, r = last_entries(amplitude, pool.var[i], pool.mean[i], y, noise, t)
+    if status != 0:
+        return status, r
     row = pool.V[t]
     covariance_row(kind, amplitude, pool.Z, 0, row.size, pool.Z, i, row)
     subtract_rows(pool.V, t, i, row)

@@ -13,14 +13,12 @@ results do not depend on the number of threads. For small pools see `eager`.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.bound import gp_kl_scalar
-from fastal._core.cholesky import PIVOT_ROUNDING
+from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
 from fastal._core.jit import jit, jit_sum
 from fastal._core.symbols import dgemm, dtrsm, tracker_push, tracker_stopped_at
@@ -220,18 +218,10 @@ def accept(
     if level[i] < t:
         var[i] = refine(kind, amplitude, Z, Zl, V, labels, diagonal, i, level[i], t, var[i])
         level[i] = t
-    s = var[i]
-    # L_tt^2 = s + noise
-    if not (s + noise > PIVOT_ROUNDING * (amplitude + noise)):
-        return t + 1, math.nan
-    s = max(s, 0.0)
     mu = mean + dot(V[i], whites, t)
-    pivot = math.sqrt(s + noise)
-    # z_t = (y - mu) / L_tt
-    white = (y - mu) / pivot
-    r = gp_kl_scalar(mu, s, y, noise)
-    if not (abs(white) + r < math.inf):
-        return -(t + 1), r
+    status, pivot, white, r = last_entries(amplitude, var[i], mu, y, noise, t)
+    if status != 0:
+        return status, r
     diagonal[t] = pivot
     whites[t] = white
     labels[t] = i
