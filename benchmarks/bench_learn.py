@@ -1,7 +1,7 @@
 """Active learning over a pool, beside the loops one would write without fastal."""
 
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+import subprocess
+import sys
 from time import perf_counter
 
 import numpy as np
@@ -146,34 +146,56 @@ class ScikitLearnRatio:
     track_scikit_learn_over_learn.unit = "ratio"
 
 
-def _small_runs(seeds):
-    X, y = _data(100)
-    gp, stopper = GaussianProcess(SCALE, NOISE), Stopper(1e-300)
-    return [learn(X, y, gp=gp, stopper=stopper, seed=s, threads=1).n_labels for s in seeds]
+# Warm up, say so, wait for the word, run, say so.
+_WORKER = """
+import sys
+import numpy as np
+from fastal import GaussianProcess, Stopper, learn
+rng = np.random.default_rng(0)
+X = rng.normal(size=(100, 4))
+y = np.sin(X).sum(axis=1)
+gp, stopper = GaussianProcess(1.3, 0.01), Stopper(1e-300)
+
+def runs(n):
+    for seed in range(n):
+        assert learn(X, y, gp=gp, stopper=stopper, seed=seed, threads=1).n_labels == 100
+
+runs(2)
+print("ready", flush=True)
+runs(int(sys.stdin.readline()))
+print("done", flush=True)
+"""
 
 
 class SmallRuns:
     """Whole calls of `learn`, 100 labels of 100 points with a decision after each."""
 
-    params = (["one thread", "two threads", "two processes"], [200, 4_000])
-    param_names = ("how", "runs")
+    params = ([1, 2], [200, 4_000])
+    param_names = ("processes", "runs")
 
-    def track_runs_a_second(self, how, runs):
+    def track_runs_a_second(self, processes, runs):
         """At least 4,000 on two cores."""
-        halves = [range(runs // 2), range(runs // 2, runs)]
-        _small_runs(range(2))
-        if how == "one thread":
-            begin = perf_counter()
-            _small_runs(range(runs))
-            return runs / (perf_counter() - begin)
-        if how == "two threads":
-            pool = ThreadPoolExecutor(2)
-        else:
-            pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
-        with pool:
-            list(pool.map(_small_runs, [range(2)] * 8))  # processes start, import and load code
-            begin = perf_counter()
-            list(pool.map(_small_runs, halves))
-            return runs / (perf_counter() - begin)
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-c", _WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(processes)
+        ]
+        for worker in workers:
+            worker.stdout.readline()
+        begin = perf_counter()
+        for worker in workers:
+            worker.stdin.write(f"{runs}\n")
+            worker.stdin.flush()
+        answers = [worker.stdout.readline() for worker in workers]
+        seconds = perf_counter() - begin
+        for worker in workers:
+            worker.communicate()
+        if answers != ["done\n"] * processes:
+            raise RuntimeError(f"a worker failed: {answers}")
+        return processes * runs / seconds
 
     track_runs_a_second.unit = "runs/s"

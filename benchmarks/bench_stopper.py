@@ -224,19 +224,19 @@ class FalseStopsOfOptions:
 
     params = (
         ["plain", "patience=3", "min_bounds=30", "window=50", "window=30", "normal", "two-sided"],
-        [1e-3],
+        [20_000, 400_000],
     )
-    param_names = ("option", "alpha")
+    param_names = ("option", "streams")
 
-    def track_percent_stopped(self, option, alpha):
+    def track_percent_stopped(self, option, streams):
         name, _, value = option.partition("=")
         settings = {name: int(value)} if value else {}
         if option == "normal":
             settings = {"method": option}
         elif option == "two-sided":
             settings = {"alternative": option}
-        x = np.random.default_rng(21).random((400_000, 100))
-        return 100 * (stopping_time(x, alpha, **settings) > 0).mean()
+        x = np.random.default_rng(21).random((streams, 100))
+        return 100 * (stopping_time(x, 1e-3, **settings) > 0).mean()
 
     track_percent_stopped.unit = "percent"
 
