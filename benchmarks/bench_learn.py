@@ -199,3 +199,38 @@ class SmallRuns:
         return processes * runs / seconds
 
     track_runs_a_second.unit = "runs/s"
+
+
+class Memory:
+    """At most one N x T matrix beyond the inputs: 72 MB for 9,000 points and 1,000 labels."""
+
+    params = ([1_000, 9_000],)
+    param_names = ("N",)
+
+    def peakmem_learn(self, N):
+        X, y = _data(N)
+        _learn(X, y, N // 9)
+
+    def track_megabytes_beyond_the_inputs(self, N):
+        """At most 1.15 N x T doubles, 83 at 9,000 points."""
+        import tracemalloc
+
+        X, y = _data(N)
+        test = _data(N)
+        _learn(X, y, 3)
+        tracemalloc.start()
+        try:
+            learn(
+                X,
+                y,
+                gp=GaussianProcess(SCALE, NOISE),
+                stopper=Stopper(1e-300),
+                max_labels=N // 9,
+                test=test,
+                threads=1,
+            )
+            return tracemalloc.get_traced_memory()[1] / 1e6
+        finally:
+            tracemalloc.stop()
+
+    track_megabytes_beyond_the_inputs.unit = "MB"

@@ -145,31 +145,32 @@ class Selection:
         list(workers.map(block, range(0, self.n, pool_core.ROWS)))
         pool_core.close_panel(s)
 
-    def factor_rows(self, first: int, last: int, out: Array) -> None:
-        """Write the rows `first` to `last` of L, up to their diagonal."""
+    def _factor_rows(self, first: int, last: int, out: Array) -> None:
+        """Write the rows `first` to `last` of L; what is right of their diagonal is arbitrary."""
         s = self.state
-        for j in range(first, last):
-            point = s.labels[j]
-            out[j - first, :j] = s.V[:j, point] if self.eager else s.V[point, :j]
-            out[j - first, j] = s.diagonal[j]
+        points = s.labels[first:last]
+        out[: last - first, :last] = s.V[:last, points].T if self.eager else s.V[points, :last]
+        own = np.arange(last - first)
+        out[own, first + own] = s.diagonal[first:last]
 
     def errors(self, X: Array, y: Array, threads: int) -> Array:
-        """Return the expected loss on a test set after each label, by blocks of its rows."""
+        """Return the expected loss on a test set after each label, by blocks of its rows.
+
+        Only a block's rows are in memory at a time, not one for each test point.
+        """
         gp, t, m = self.gp, self.n_labels, len(X)
         Z = gp._scaled("test", X)
         Zl = np.ascontiguousarray(self.Z[:, self.state.labels[:t]])
-        rows = np.empty((-(-t // TEST_PANEL), TEST_PANEL, t))
-        for panel, first in enumerate(range(0, t, TEST_PANEL)):
-            self.factor_rows(first, min(t, first + TEST_PANEL), rows[panel])
 
         def block(low: int) -> Array:
             high = min(m, low + pool_core.ROWS)
             part = np.ascontiguousarray(Z[:, low:high])
-            V, sums = np.empty((high - low, t)), np.zeros(t)
-            for panel, first in enumerate(range(0, t, TEST_PANEL)):
+            V, rows, sums = np.empty((high - low, t)), np.empty((TEST_PANEL, t)), np.zeros(t)
+            for first in range(0, t, TEST_PANEL):
                 last = min(t, first + TEST_PANEL)
+                self._factor_rows(first, last, rows)
                 pool_core.complete_rows(
-                    gp._kind, gp.amplitude, part, V, Zl, rows[panel], first, last, 0, high - low
+                    gp._kind, gp.amplitude, part, V, Zl, rows, first, last, 0, high - low
                 )
             pool_core.error_rows(
                 gp.amplitude, gp.mean, V, self.state.white, y[low:high], t, high - low, sums
