@@ -35,6 +35,7 @@ _HOME = {
 _MODULES = (
     "bound",
     "criteria",
+    "datasets",
     "gp",
     "jit",
     "learner",

@@ -1,6 +1,7 @@
 # What `import fastal` offers, for type checkers; at run time __init__.py imports it on first use.
 from . import bound as bound
 from . import criteria as criteria
+from . import datasets as datasets
 from . import gp as gp
 from . import jit as jit
 from . import learner as learner

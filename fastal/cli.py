@@ -127,6 +127,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--version", action=_Version, nargs=0, help="show the version of fastal and exit"
     )
     commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    from .commands import add_demo, add_run  # not at the top: they use what is defined here
+
+    add_demo(commands)
+    add_run(commands)
     _add_runs(commands)
     _add_watch(commands)
     return parser

@@ -448,7 +448,7 @@ class Run:
         """Whether the criterion stopped or the budget is spent."""
         return self.stopped or self.n_labels >= self._learner.max_labels
 
-    def plot(self, axes: Any = None) -> Axes:
+    def plot(self, axes: Any = None) -> tuple[Axes, ...]:
         """Draw bounds, runs and p-value, and the error curve if there is one.
 
         Parameters
@@ -458,10 +458,10 @@ class Run:
 
         Returns
         -------
-        matplotlib axes
-            Those drawn in.
+        tuple of matplotlib axes
+            Those of the bounds and, with a test set, of the errors.
         """
-        from fastal.plot import plot_run
+        from fastal.plot_run import plot_run
 
         return plot_run(self, axes)
 
