@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -11,6 +12,10 @@ from fastal import GaussianProcess, Stopper, commands, learn
 from fastal.cli import main
 from fastal.commands import no_stop_reason
 from fastal.datasets import artificial
+
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
+)
 
 
 def words(output):
