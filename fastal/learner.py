@@ -678,7 +678,8 @@ def _warn_if_far(gp: GaussianProcess, y: Array) -> None:
     if gp._warned or not y.size:
         return
     worst = float(y[np.argmax(np.abs(y - gp.mean))])
-    if (worst - gp.mean) ** 2 > FAR * (gp.amplitude + gp.noise):
+    distance = worst - gp.mean
+    if distance * distance > FAR * (gp.amplitude + gp.noise):
         gp._warn_far(worst, gp.noise)
 
 
