@@ -19,6 +19,7 @@ _HOME = {
     "Run": "learner",
     "RunsDistribution": "runs",
     "RunsTestResult": "runs",
+    "Simulation": "simulation",
     "Stopper": "stopper",
     "StopperBatch": "stopper",
     "Verdict": "stopper",
@@ -30,6 +31,7 @@ _HOME = {
     "learn": "learner",
     "runs_test": "runs",
     "show_versions": "_versions",
+    "simulate": "simulation",
     "stopping_time": "stopper",
 }
 _MODULES = (
@@ -42,6 +44,7 @@ _MODULES = (
     "reference",
     "runs",
     "sequential",
+    "simulation",
     "stopper",
 )
 

@@ -8,6 +8,7 @@ from . import learner as learner
 from . import reference as reference
 from . import runs as runs
 from . import sequential as sequential
+from . import simulation as simulation
 from . import stopper as stopper
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
@@ -24,6 +25,8 @@ from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method
 from .runs import runs_test as runs_test
 from .sequential import false_stop_probability as false_stop_probability
+from .simulation import Simulation as Simulation
+from .simulation import simulate as simulate
 from .stopper import Stopper as Stopper
 from .stopper import StopperBatch as StopperBatch
 from .stopper import Verdict as Verdict

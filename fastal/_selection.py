@@ -45,12 +45,18 @@ class Selection:
     """A pool, the labels so far, and the compiled state behind them."""
 
     def __init__(self, gp: GaussianProcess, points: Array, capacity: int, all_points: bool) -> None:
-        self.gp = gp
-        self.n = len(points)
-        self.capacity = capacity
-        self.eager = all_points or self.n < EAGER_BELOW
+        self._begin(gp, gp._scaled("X", points), capacity, all_points or len(points) < EAGER_BELOW)
+
+    @classmethod
+    def of_scaled(cls, gp: GaussianProcess, Z: Array, capacity: int) -> Selection:
+        """Return the selection over a large pool whose inputs are divided by the length scales."""
+        new = cls.__new__(cls)
+        new._begin(gp, Z, capacity, False)
+        return new
+
+    def _begin(self, gp: GaussianProcess, Z: Array, capacity: int, eager: bool) -> None:
+        self.gp, self.Z, self.n, self.capacity, self.eager = gp, Z, Z.shape[1], capacity, eager
         _check_memory(self.n, capacity)
-        self.Z = gp._scaled("X", points)
         if self.eager:
             self.state: Any = eager_core.new_eager(self.Z, capacity, gp.amplitude, gp.mean)
         else:
@@ -158,8 +164,11 @@ class Selection:
 
         Only a block's rows are in memory at a time, not one for each test point.
         """
-        gp, t, m = self.gp, self.n_labels, len(X)
-        Z = gp._scaled("test", X)
+        return self.errors_scaled(self.gp._scaled("test", X), y, threads)
+
+    def errors_scaled(self, Z: Array, y: Array, threads: int) -> Array:
+        """Return `errors` for inputs that are divided by the length scales, (d, m)."""
+        gp, t, m = self.gp, self.n_labels, len(y)
         Zl = np.ascontiguousarray(self.Z[:, self.state.labels[:t]])
 
         def block(low: int) -> Array:
