@@ -8,8 +8,6 @@ import pytest
 
 from fastal import commands_simulate
 from fastal._core import simulation as core
-
-pytest.importorskip("fastal.table")
 from fastal.cli import _Parser, _UserError
 
 JIT = hasattr(core.run_many, "py_func")
