@@ -36,18 +36,19 @@ def test_critical_counts():
 
 
 @pytest.mark.parametrize(
-    ("alpha", "horizon", "level"),
+    ("alpha", "horizon", "level", "error"),
     [
-        # a prototype's values, two digits
-        (0.01, 50, 1.5e-3),
-        (0.01, 100, 9.6e-4),
-        (0.01, 1000, 3.7e-4),
-        (0.01, 10_000, 2.2e-4),
-        (0.05, 100, 5.6e-3),
+        # a prototype's values, two digits; at 10,000 the table rests on 150,000 streams: two
+        # standard deviations of 2.6 % and the rounding of 2.2e-4, 2.3 %
+        (0.01, 50, 1.5e-3, 0.06),
+        (0.01, 100, 9.6e-4, 0.06),
+        (0.01, 1000, 3.7e-4, 0.06),
+        (0.01, 10_000, 2.2e-4, 0.075),
+        (0.05, 100, 5.6e-3, 0.06),
     ],
 )
-def test_levels_equal_the_prototypes(alpha, horizon, level):
-    assert look_level(alpha, horizon) == pytest.approx(level, rel=0.08)
+def test_levels_equal_the_prototypes(alpha, horizon, level, error):
+    assert look_level(alpha, horizon) == pytest.approx(level, rel=error)
 
 
 @pytest.mark.parametrize(("alpha", "kappa"), [(0.01, 0.0019), (0.05, 0.0095)])
@@ -77,7 +78,8 @@ def test_sequential_mode_keeps_to_alpha(alpha):
     # a horizon between two columns takes the larger, and nothing stops after it
     share = share_stopped(120, alpha=alpha, sequential=True, horizon=100)
     assert share <= alpha + error(alpha)
-    assert share_stopped(200, alpha=alpha, sequential=True) <= alpha + error(alpha)
+    # without a horizon some of alpha is left for later looks, so the share is below it by then
+    assert share_stopped(600, alpha=alpha, sequential=True) <= alpha
     assert false_stop_probability(alpha, 150, sequential=True) <= alpha * 1.001
 
 
