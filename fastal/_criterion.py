@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastal import _validation as check
+
+if TYPE_CHECKING:
+    from fastal._record import Record
 
 FORMAT = 1
 
@@ -27,13 +32,17 @@ class Decision(NamedTuple):
 
 
 class Criterion(ABC):
-    """Something that takes one bound at a time and says when to stop.
+    """Something that takes one number after each label and says when to stop.
 
-    A stop is for ever: later bounds are recorded, the first stop stays. ``a | b`` stops when either
-    has stopped, ``a & b`` when both have.
+    The number is a bound, or what else the criterion goes by. A stop is for ever: later numbers are
+    recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
+    have.
     """
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
+
+    # What `push` takes.
+    _takes: ClassVar[str] = "a bound"
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -65,6 +74,23 @@ class Criterion(ABC):
     @abstractmethod
     def _from_state(cls, state: dict[str, Any]) -> Criterion:
         """Build a criterion from what `to_dict` returned, without its kind and version."""
+
+    @property
+    @abstractmethod
+    def history(self) -> Any:
+        """The numbers so far."""
+
+    def _see(self, learner: Any) -> bool:
+        """Take what a learner has to show after a label: by default the bound."""
+        return self.push(learner.last_bound)
+
+    def _stop_in(self, record: Record) -> int | None:
+        """Return the bounds at the stop in a finished run, or None; the criterion is reset."""
+        return self.reset().extend(record.bounds)
+
+    def _history_in(self, record: Record) -> Any:
+        """Return the numbers of a finished run, one for each bound; None if these are bounds."""
+        return None
 
     @property
     def stopped(self) -> bool:
@@ -136,8 +162,110 @@ class Criterion(ABC):
         return self.from_dict(self.to_dict())
 
 
+class Threshold(Criterion):
+    """Stops when a measure falls to a threshold for the first time.
+
+    Measures need not fall steadily: the first crossing counts. One that cannot be computed yet
+    stands as NaN in the history, and stops nothing.
+    """
+
+    # Names of the settings, in the order of the constructor.
+    _settings: ClassVar[tuple[str, ...]] = ("threshold",)
+
+    # What the measure is called in sentences, and on which side of the threshold it stops.
+    _measure: ClassVar[str]
+    _rises: ClassVar[bool] = False
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = check.real("threshold", threshold)
+        self._history: list[float] = []
+        self._stopped_at: int | None = None
+
+    def push(self, value: float) -> bool:
+        """Take the measure after one label; return whether there has been a stop.
+
+        Parameters
+        ----------
+        value : float
+            A finite number.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self._take(check.real("value", value))
+
+    def _take(self, value: float) -> bool:
+        self._history.append(value)
+        crossed = value >= self.threshold if self._rises else value <= self.threshold
+        if crossed and self._stopped_at is None:
+            self._stopped_at = len(self._history)
+        return self.stopped
+
+    def reset(self) -> Self:
+        """Forget all measures; return the criterion itself."""
+        self._history, self._stopped_at = [], None
+        return self
+
+    @property
+    def history(self) -> NDArray[np.float64]:
+        """The measures so far."""
+        return np.array(self._history)
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of measures at the stop, or None."""
+        return self._stopped_at
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        sign = ">=" if self._rises else "<="
+        if self._stopped_at is not None:
+            value = self._history[self._stopped_at - 1]
+            return f"{self._measure} is {value:.4g} {sign} {self.threshold:.4g}"
+        if not self._history or math.isnan(self._history[-1]):
+            return f"{self._measure} is not known yet"
+        value, wanted = self._history[-1], f"{sign} {self.threshold:.4g}"
+        return f"{self._measure} is {value:.4g}, {wanted} is wanted"
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
+        return f"{type(self).__name__}({said})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        return {
+            "kind": type(self).__name__,
+            "version": FORMAT,
+            **{name: _plain(getattr(self, name)) for name in self._settings},
+            "history": [None if math.isnan(value) else value for value in self._history],
+        }
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> Threshold:
+        *settings, history = check.state_values(state, (*cls._settings, "history"))
+        try:
+            new = cls(**dict(zip(cls._settings, settings, strict=True)))
+            if not isinstance(history, list):
+                raise TypeError(f"`history` must be a list, got {check.shown(history)}")
+            for value in history:
+                new._take(math.nan if value is None else check.real("history", value))
+        except TypeError as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
 class _Composition(Criterion):
-    """Several criteria under one roof: every bound goes to each."""
+    """Several criteria under one roof, each with what it goes by.
+
+    It has no state of its own: members may also be given their numbers one by one.
+    """
 
     _word: ClassVar[str]
 
@@ -146,34 +274,47 @@ class _Composition(Criterion):
         self.members: tuple[Criterion, ...] = tuple(
             inner
             for member in members
-            for inner in (
-                member.members
-                if isinstance(member, type(self)) and not member._begun()
-                else (member,)
-            )
+            for inner in (member.members if isinstance(member, type(self)) else (member,))
         )
-        self._n = 0
-        self._stopped_at: int | None = None
-
-    def _begun(self) -> bool:
-        return self._n > 0
 
     @abstractmethod
-    def _holds(self) -> bool:
-        """Whether the members' states amount to a stop."""
+    def _first(self, stops: list[int | None]) -> int | None:
+        """Return the stop of all from the stops of each."""
 
-    def _note(self) -> bool:
-        self._n += 1
-        if self._stopped_at is None and self._holds():
-            self._stopped_at = self._n
-        return self._stopped_at is not None
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._first([member.stopped_at for member in self.members])
+
+    @property
+    def history(self) -> tuple[Any, ...]:
+        """The numbers of each member."""
+        return tuple(member.history for member in self.members)
 
     def push(self, r: float) -> bool:
-        """Give one bound to every member; return whether there has been a stop."""
+        """Give one number to every member; return whether there has been a stop."""
         r = check.real("r", r)
+        self._check_push()
         for member in self.members:
             member.push(r)
-        return self._note()
+        return self.stopped
+
+    def _check_push(self) -> None:
+        takes = {member._takes: member for member in self.members if member._takes}
+        for member in self.members:
+            if isinstance(member, _Composition):
+                member._check_push()
+        if len(takes) > 1:
+            said = " and ".join(f"{type(member).__name__} {what}" for what, member in takes.items())
+            raise TypeError(f"`push` gives one number to all members, but {said}: push to each")
+
+    def _see(self, learner: Any) -> bool:
+        for member in self.members:
+            member._see(learner)
+        return self.stopped
+
+    def _stop_in(self, record: Record) -> int | None:
+        return self._first([member._stop_in(record) for member in self.members])
 
     def update(self, mean: Any, var: Any, y: Any, noise: Any = None) -> bool:
         """Give the bound of one label to every member (see `Stopper.update`)."""
@@ -192,13 +333,7 @@ class _Composition(Criterion):
         """Forget all bounds; return the criterion itself."""
         for member in self.members:
             member.reset()
-        self._n, self._stopped_at = 0, None
         return self
-
-    @property
-    def stopped_at(self) -> int | None:
-        """Number of bounds at the stop, or None."""
-        return self._stopped_at
 
     @property
     def reason(self) -> str:
@@ -218,19 +353,14 @@ class _Composition(Criterion):
             "kind": type(self).__name__,
             "version": FORMAT,
             "members": [member.to_dict() for member in self.members],
-            "n": self._n,
-            "stopped_at": self._stopped_at,
         }
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> _Composition:
-        members, n, stopped_at = check.state_values(state, ("members", "n", "stopped_at"))
+        (members,) = check.state_values(state, ("members",))
         if not isinstance(members, list) or len(members) < 2:
             raise ValueError(f"`state['members']` must be a list of at least 2, got {members!r}")
-        new = cls(*(Criterion.from_dict(member) for member in members))
-        new._n = check.state_count("n", n)
-        new._stopped_at = check.state_count("stopped_at", stopped_at, optional=True)
-        return new
+        return cls(*(Criterion.from_dict(member) for member in members))
 
 
 class AnyOf(_Composition):
@@ -238,8 +368,8 @@ class AnyOf(_Composition):
 
     _word = "or"
 
-    def _holds(self) -> bool:
-        return any(member.stopped for member in self.members)
+    def _first(self, stops: list[int | None]) -> int | None:
+        return min((stop for stop in stops if stop is not None), default=None)
 
     def _telling(self) -> tuple[Criterion, ...]:
         return tuple(m for m in self.members if m.stopped) or self.members
@@ -250,8 +380,9 @@ class AllOf(_Composition):
 
     _word = "and"
 
-    def _holds(self) -> bool:
-        return all(member.stopped for member in self.members)
+    def _first(self, stops: list[int | None]) -> int | None:
+        there = [stop for stop in stops if stop is not None]
+        return max(there) if len(there) == len(stops) else None
 
     def _telling(self) -> tuple[Criterion, ...]:
         return self.members if self.stopped else tuple(m for m in self.members if not m.stopped)

@@ -18,7 +18,7 @@ from typing import Any
 
 from fastal import _validation as check
 
-FORMAT = 1
+FORMAT = 2
 
 # "fast" in ASCII: tells this kind of file from other SQLite files.
 APPLICATION = 0x66617374

@@ -108,6 +108,7 @@ class ActiveLearner:
         self._selection = Selection(self.gp, self.points, self.max_labels, callable(acquisition))
         self._y: list[float] = []
         self._bounds: list[float] = []
+        self._model: GaussianProcess | None = None
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
 
@@ -130,6 +131,31 @@ class ActiveLearner:
     def finished(self) -> bool:
         """Whether the criterion has stopped or the labels are used up."""
         return self.stopped or self.n_labels >= self.max_labels
+
+    @property
+    def last_bound(self) -> float:
+        """Bound of the last label."""
+        return self._bounds[-1]
+
+    @property
+    def largest_variance(self) -> float:
+        """Largest variance of an unlabelled point; 0.0 if there is none."""
+        selection = self._selection
+        if selection.n_labels == self.n_pool:
+            return 0.0
+        return max(0.0, float(selection.state.var[selection.best()]))
+
+    @property
+    def model(self) -> GaussianProcess:
+        """The Gaussian process with the labels so far; not to be changed."""
+        if self._model is None:
+            self._model = self.gp.copy()
+            self._model._warned = True  # said already
+        known = self._model.n_labels
+        if known < self.n_labels:
+            new = self._selection.state.labels[known : self.n_labels]
+            self._model.add_batch(self.points[new], self._y[known:])
+        return self._model
 
     @property
     def compilable(self) -> bool:
@@ -186,10 +212,10 @@ class ActiveLearner:
         _warn_if_far(self.gp, np.array([y]))
         r = self._selection.accept(index, y)
         self._asked = None
-        if len(self._y) >= self.n_initial:
-            self._bounds.append(r)
-            self.stopper.push(r)
         self._y.append(y)
+        if len(self._y) > self.n_initial:
+            self._bounds.append(r)
+            self.stopper._see(self)
 
     def _compiled(self, y: Array, target: int, threads: int) -> None:
         stopper = self.stopper
@@ -384,10 +410,8 @@ class Run:
     def gp(self) -> GaussianProcess:
         """The Gaussian process with all labels."""
         if self._gp is None:
-            model = self._learner.gp.copy()
-            model._warned = True  # said already
-            model.add_batch(self._learner.points[self.indices], self.labels)
-            self._gp = model
+            self._gp = self._learner.model.copy()
+            self._gp.rewind(self.n_labels)
         return self._gp
 
     @property

@@ -296,6 +296,13 @@ class GaussianProcess:
         """Number of labels."""
         return len(self.y)
 
+    def empty(self) -> GaussianProcess:
+        """Return the process without labels."""
+        return GaussianProcess(
+            self.lengthscale, self.noise, amplitude=self.amplitude, mean=self.mean,
+            kernel=self.kernel,
+        )  # fmt: skip
+
     def covariance(self, A: Array, B: Array) -> Array:
         """Prior covariance of two sets of inputs, shapes (m, d) and (n, d)."""
         difference = (A[:, None, :] - B[None, :, :]) / self.lengthscale
@@ -383,6 +390,38 @@ class GaussianProcess:
     def drift(self) -> float:
         """Return 0: there is no factor that could drift."""
         return 0.0
+
+
+def expected_loss(gp: GaussianProcess, X: ArrayLike, y: ArrayLike) -> float:
+    """Twin of `fastal.criteria.expected_loss`."""
+    mean, var = gp.predict(X, return_var=True)
+    square = float(np.mean((np.asarray(y, dtype=float) - mean) ** 2 + var))
+    return square / (2 * gp.noise) + 0.5 * math.log(2 * math.pi * gp.noise)
+
+
+def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
+    """Twin of `fastal.criteria.cross_validation_error`: a refit without each fold."""
+    X, y = np.array(gp.X), np.array(gp.y)
+    total = 0.0
+    for first in range(folds):
+        held = np.arange(len(y)) % folds == first
+        rest = gp.empty()
+        rest.X, rest.y = list(X[~held]), list(y[~held])
+        rest.noises = [gp.noise] * len(rest.y)
+        total += expected_loss(rest, X[held], y[held]) * held.sum()
+    return float(total / len(y))
+
+
+def pac_bayes_bound(
+    gp: GaussianProcess, loss_range: float, delta: float = 0.01, kappa: float = 0.01
+) -> float:
+    """Twin of `fastal.criteria.pac_bayes_bound`: a dense KL of posterior and prior."""
+    X, y = np.array(gp.X), np.array(gp.y)
+    mean, cov = gp.predict(X, return_cov=True)
+    prior = gp.covariance(X, X)
+    divergence = gaussian_kl(mean, cov, np.full(len(y), gp.mean), prior, jitter=kappa)
+    risk = expected_loss(gp, X, y)
+    return risk + (divergence - math.log(delta)) / len(y) + loss_range**2 / 2
 
 
 def select(

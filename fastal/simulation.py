@@ -29,7 +29,8 @@ from fastal import _selection
 from fastal import _validation as check
 from fastal._core import eager as eager_core
 from fastal._core import simulation as core
-from fastal._criterion import Criterion
+from fastal._criterion import Criterion, Threshold
+from fastal._record import Record, prior_loss
 from fastal._store import FORMAT, Store
 from fastal.gp import GaussianProcess
 from fastal.learner import _test_set, _warn_if_far
@@ -99,11 +100,22 @@ class _Plan:
         return self.tested or bool(self.criteria)
 
     @property
-    def widths(self) -> tuple[int, int, int]:
-        """Columns of criteria, bounds and errors."""
+    def judged(self) -> bool:
+        """Whether criteria look at runs once these are finished."""
+        return bool(self.criteria) or not isinstance(self.stopper, Stopper)
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """Which of the criteria go by numbers of their own."""
+        return tuple(j for j, other in enumerate(self.criteria) if isinstance(other, Threshold))
+
+    @property
+    def widths(self) -> tuple[int, int, int, int]:
+        """Columns of criteria, their histories, bounds and errors."""
         bounds = self.max_labels - self.initial
         return (
             len(self.criteria),
+            len(self.measured) if self.keep_bounds else 0,
             bounds if self.keep_bounds else 0,
             self.max_labels if self.tested else 0,
         )
@@ -115,6 +127,7 @@ class _Chunk(NamedTuple):
     runs: Ints  # (k,)
     counts: Ints  # (2, k) labels computed; labels at the stop, -1 if none
     criteria: Ints  # (k, c) labels at the stop of each criterion, -1 if none
+    histories: Array  # (k, h, B) numbers of those criteria that do not go by bounds
     bounds: Array  # (k, B), NaN behind the last one; B = 0 if they are not kept
     errors: Array  # (k, T), T = 0 without a test set
     messages: list[tuple[int, str]]  # runs that failed
@@ -124,8 +137,8 @@ class _Chunk(NamedTuple):
         """Return the chunk as bytes, for the store; what is NaN behind the bounds is left out."""
         there = ~np.isnan(self.bounds)
         arrays = (
-            self.runs, self.counts, self.criteria, self.errors, np.array(self.bounds.shape),
-            there.sum(axis=1), self.bounds[there],
+            self.runs, self.counts, self.criteria, self.histories, self.errors,
+            np.array(self.bounds.shape), there.sum(axis=1), self.bounds[there],
         )  # fmt: skip
         file = io.BytesIO()
         for array in arrays:
@@ -137,15 +150,15 @@ class _Chunk(NamedTuple):
     def unpack(cls, data: bytes) -> _Chunk:
         """Return the chunk that `pack` wrote."""
         file = io.BytesIO(data)
-        arrays: list[Any] = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(7)]
-        runs, counts, criteria, errors, shape, lengths, values = arrays
+        arrays: list[Any] = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(8)]
+        runs, counts, criteria, histories, errors, shape, lengths, values = arrays
         bounds = np.full(shape, np.nan)
         bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
         messages: list[tuple[int, str]] = []
         for line in filter(None, file.read().decode().split("\0")):
             run, _, message = line.partition(" ")
             messages.append((int(run), message))
-        return cls(runs, counts, criteria, bounds, errors, messages, 0.0)
+        return cls(runs, counts, criteria, histories, bounds, errors, messages, 0.0)
 
 
 def simulate(
@@ -518,11 +531,12 @@ def run_chunk(
     begin = perf_counter()
     runs = np.concatenate([np.arange(low, high) for low, high in spans])
     k = len(runs)
-    c, _, t = plan.widths
+    c, h, b, t = plan.widths
     chunk = _Chunk(
         runs,
         np.zeros((2, k), dtype=np.int64),
         np.full((k, c), -1, dtype=np.int64),
+        np.full((k, h, b), np.nan),
         np.full((k, plan.max_labels - plan.initial), np.nan),
         np.full((k, t), np.nan),
         [],
@@ -535,7 +549,6 @@ def run_chunk(
             worker.run(Z, y, rows, test_Z, test_y, chunk, 0)
         else:
             _run_made(worker, plan, test_Z, test_y, chunk)
-    worker.judge(chunk)
     kept = chunk.bounds if plan.keep_bounds else chunk.bounds[:, :0]
     return chunk._replace(bounds=np.ascontiguousarray(kept), seconds=perf_counter() - begin)
 
@@ -580,6 +593,7 @@ class _Worker:
         self._work: Any = None
         self._shape: tuple[int, int] | None = None
         self._labels = np.empty(plan.pool_size)
+        self._judges = [criterion.copy() for criterion in plan.criteria]
 
     def run(
         self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: _Chunk,
@@ -589,9 +603,12 @@ class _Worker:
         plan, gp = self.plan, self.plan.gp
         here = slice(place, place + len(rows))
         counts = np.zeros((3, len(rows)), dtype=np.int64)
+        orders = np.empty((len(rows), plan.max_labels if plan.judged else 0), dtype=np.int64)
         if plan.pool_size >= _selection.EAGER_BELOW:
             for r in range(len(rows)):
-                self._run_large(Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r])
+                self._run_large(
+                    Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r], orders[r]
+                )
         else:
             if self._shape != (len(Z), len(test_y)):
                 self._shape = (len(Z), len(test_y))
@@ -601,16 +618,19 @@ class _Worker:
             core.run_many(
                 gp._kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial, self.tracker,
                 self.whole, test_Z, test_y, plan.rest, self._pool, self._labels, self._work,
-                counts, chunk.bounds[here], chunk.errors[here],
+                counts, orders, chunk.bounds[here], chunk.errors[here],
             )  # fmt: skip
         chunk.counts[0, here] = counts[0]
         chunk.counts[1, here] = np.where(counts[1] > 0, counts[1] + plan.initial, -1)
         for r in np.flatnonzero(counts[2]).tolist():
             self._failed(chunk, place + r, int(counts[2, r]))
+        if plan.judged:
+            for r in np.flatnonzero(counts[2] == 0).tolist():
+                self._judge(Z, y, rows[r], orders[r, : counts[0, r]], test_y, chunk, place + r)
 
     def _run_large(
         self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: _Chunk,
-        place: int, counts: Ints,
+        place: int, counts: Ints, order: Ints,
     ) -> None:  # fmt: skip
         """Compute one run over a pool that is too large for the straightforward selection."""
         plan, gp = self.plan, self.plan.gp
@@ -618,12 +638,12 @@ class _Worker:
             gp, np.ascontiguousarray(Z[:, rows]), plan.max_labels
         )
         stopper = self.stopper.reset()
-        order, labels = np.arange(plan.initial), y[rows]
+        first, labels = np.arange(plan.initial), y[rows]
         try:
             while selection.n_labels < plan.max_labels and (self.whole or not stopper.stopped):
                 target = min(plan.max_labels, selection.n_labels + STEP)
                 selection.run(
-                    labels, order, plan.initial, target, self.tracker, 1, chunk.bounds[place]
+                    labels, first, plan.initial, target, self.tracker, 1, chunk.bounds[place]
                 )
         except (np.linalg.LinAlgError, ValueError) as error:
             counts[2] = selection.n_labels + 1
@@ -631,6 +651,8 @@ class _Worker:
                 counts[2] *= -1
             return
         counts[0] = selection.n_labels
+        if order.size:
+            order[: selection.n_labels] = selection.state.labels[: selection.n_labels]
         counts[1] = stopper.stopped_at or 0 if self.tracker else 0
         if plan.tested:
             if plan.rest:
@@ -661,27 +683,30 @@ class _Worker:
         chunk.bounds[place] = np.nan
         chunk.errors[place] = np.nan
 
-    def judge(self, chunk: _Chunk) -> None:
-        """Let the criteria see the bounds of each run, as they would have come."""
-        plan = self.plan
-        failed = {run for run, _ in chunk.messages}
-        judges = [criterion.copy() for criterion in plan.criteria]
-        own = None if self.tracker else self.stopper
-        if not judges and own is None:
-            return
-        for place, run in enumerate(chunk.runs.tolist()):
-            if run in failed:
-                continue
-            bounds = chunk.bounds[place, : chunk.counts[0, place] - plan.initial]
-            for j, judge in enumerate(judges):
-                at = judge.reset().extend(bounds)
-                chunk.criteria[place, j] = -1 if at is None else at + plan.initial
-            if own is not None:
-                at = own.reset().extend(bounds)
-                chunk.counts[1, place] = -1 if at is None else at + plan.initial
-                if at is not None and not plan.whole:
-                    chunk.counts[0, place] = at + plan.initial
-                    bounds[at:] = np.nan
+    def _judge(
+        self, Z: Array, y: Array, rows: Ints, order: Ints, test_y: Array, chunk: _Chunk, place: int
+    ) -> None:
+        """Let the criteria look at a finished run, as they would have at each label."""
+        plan, gp = self.plan, self.plan.gp
+        bounds = chunk.bounds[place, : len(order) - plan.initial]
+        record = Record(
+            gp, np.ascontiguousarray(Z[:, rows]), order, y[rows[order]], plan.initial, bounds
+        )
+        if plan.tested:
+            left = np.delete(test_y, rows) if plan.rest else test_y
+            record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
+        for j, judge in enumerate(self._judges):
+            at = judge._stop_in(record)
+            chunk.criteria[place, j] = -1 if at is None else at + plan.initial
+        if plan.keep_bounds:
+            for h, j in enumerate(plan.measured):
+                chunk.histories[place, h, : len(bounds)] = self._judges[j]._history_in(record)
+        if not self.tracker:
+            at = self.stopper._stop_in(record)
+            chunk.counts[1, place] = -1 if at is None else at + plan.initial
+            if at is not None and not plan.whole:
+                chunk.counts[0, place] = at + plan.initial
+                bounds[at:] = np.nan
 
 
 # Sharing out chunks -------------------------------------------------------------------------------
@@ -781,12 +806,13 @@ class _Table:
     """The results of all runs, filled chunk by chunk."""
 
     def __init__(self, plan: _Plan, n: int) -> None:
-        c, b, t = plan.widths
+        c, h, b, t = plan.widths
         self.n = n
         self.raising = plan.raising
         self.done = np.zeros(n, dtype=np.bool_)
         self.counts = np.zeros((2, n), dtype=np.int64)
         self.criteria = np.full((n, c), -1, dtype=np.int64)
+        self.histories = np.full((n, h, b), np.nan)
         self.bounds = np.full((n, b), np.nan)
         self.errors = np.full((n, t), np.nan)
         self.messages: dict[int, str] = {}
@@ -810,6 +836,7 @@ class _Table:
         to = runs[wanted]
         self.counts[:, to] = chunk.counts[:, wanted]
         self.criteria[to] = chunk.criteria[wanted]
+        self.histories[to] = chunk.histories[wanted]
         self.bounds[to] = chunk.bounds[wanted]
         self.errors[to] = chunk.errors[wanted]
         self.done[to] = True
@@ -870,6 +897,7 @@ class Simulation:
         self.stopped: NDArray[np.bool_] = self.stopped_at >= 0
         self.n_labels: Ints = np.where(self.stopped, self.stopped_at, table.counts[0])
         self.criteria_stops: Ints = table.criteria
+        self._histories = table.histories if keep else None
         self.bounds: Array | None = table.bounds if keep else None
         self.errors: Array | None = table.errors if keep and plan.tested else None
         self.eta: float | None = None
@@ -893,6 +921,31 @@ class Simulation:
         self.e_stop = np.where(ok, np.abs(self.n_labels - t_opt), -1)
         last = np.maximum(self.n_labels, 1) - 1
         self._at_stop = errors[np.arange(self.n_runs), last]
+
+    def history(self, j: int) -> Array:
+        """Return the numbers that a further criterion went by.
+
+        Parameters
+        ----------
+        j : int
+            Which of `criteria`.
+
+        Returns
+        -------
+        array, shape (n_runs, max_labels - initial)
+            One number for each label after the initial ones, NaN where there is none; the bounds,
+            if it is one that goes by them.
+        """
+        number = check.count("j", j)
+        if number >= len(self.criteria):
+            raise ValueError(f"`j` must be in [0, {len(self.criteria)}), got {number}")
+        if self.bounds is None or self._histories is None:
+            raise ValueError("histories are not kept with keep='summary'")
+        measured = self._plan.measured
+        if number not in measured:
+            return self.bounds
+        found: Array = self._histories[:, measured.index(number)]
+        return found
 
     def pool(self, run: int) -> Ints:
         """Return the rows of a run's pool, the first labels first.

@@ -472,6 +472,11 @@ class Stopper(Criterion):
         return out
 
     @property
+    def history(self) -> NDArray[np.float64]:
+        """The bounds, under the name that all criteria share."""
+        return self.bounds
+
+    @property
     def labels(self) -> NDArray[np.int8]:
         """1 for each tested bound at or above the median, 0 for those below."""
         tested = self._tested(self._tracker.n_pushed)

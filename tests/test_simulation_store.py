@@ -225,7 +225,7 @@ def test_another_format(store, monkeypatch):
     monkeypatch.setattr(_store, "FORMAT", 0)
     study(3, store)
     monkeypatch.undo()
-    refused(store, "has format 0, this version of fastal reads and writes format 1")
+    refused(store, "has format 0, this version of fastal reads and writes format 2")
 
 
 def test_foreign_files(store):
@@ -375,9 +375,9 @@ def test_failures_are_stored(store):
 def test_bytes_round_trip():
     chunk = simulation._Chunk(
         np.array([4, 7]), np.zeros((2, 2), dtype=np.int64), np.zeros((2, 0), dtype=np.int64),
-        np.array([[1.0, np.nan], [np.inf, -0.0]]), np.zeros((2, 0)), [(7, "a\nb ü \ud800")], 1.0,
+        np.array([[[1.0, np.nan]], [[2.0, 3.0]]]), np.array([[1.0, np.nan], [np.inf, -0.0]]), np.zeros((2, 0)), [(7, "a\nb ü \ud800")], 1.0,
     )  # fmt: skip
     back = simulation._Chunk.unpack(chunk.pack())
-    for one, other in zip(chunk[:5], back[:5], strict=True):
+    for one, other in zip(chunk[:6], back[:6], strict=True):
         assert one.tobytes() == other.tobytes()
     assert back.messages == [(7, "a\nb ü \\ud800")]

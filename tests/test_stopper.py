@@ -464,8 +464,7 @@ def test_composition():
         (lambda: (Stopper() | FixedBudget(3)).push("a"), TypeError, "`r` must be a real number"),
         (lambda: (Stopper() | FixedBudget(3)).update(0, 1, 0), ValueError, "`noise` must be given"),
         (
-            lambda: Criterion.from_dict({"kind": "AnyOf", "version": 1, "members": [], "n": 0,
-                                         "stopped_at": None}),
+            lambda: Criterion.from_dict({"kind": "AnyOf", "version": 1, "members": []}),
             ValueError, "must be a list of at least 2",
         ),
         (

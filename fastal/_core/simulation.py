@@ -239,6 +239,7 @@ def run_many(
     labels: Array,
     work: Work,
     counts: Ints,
+    orders: Ints,
     bounds: Array,
     errors: Array,
 ) -> None:
@@ -248,7 +249,8 @@ def run_many(
     labelled first.  tracker : address, 0 for none.  whole : go on behind a stop.
     test_Z : (d, m), test_y : (m,), m = 0 for none; with `rest` the pool's rows are left out.
     counts : (3, R), written: number of labels, of bounds at the stop (0: none), status (as
-    `eager.accept`, 0 is fine).  bounds : (R, T - initial).  errors : (R, T), or (0, 0).
+    `eager.accept`, 0 is fine).  orders : (R, T), written: places in the pool in the order of
+    their labels, or (R, 0).  bounds : (R, T - initial).  errors : (R, T), or (0, 0).
     """
     prior = np.empty(2)
     prior[0], prior[1] = mean, amplitude
@@ -270,6 +272,8 @@ def run_many(
                 )
         counts[0, r] = pool.head[0]
         counts[2, r] = code - STOPPED if code > 0 else code
+        if orders.size > 0:
+            orders[r, : pool.head[0]] = pool.labels[: pool.head[0]]
         if code == 0 and test_y.size > 0:
             if rest:
                 for j in range(chosen.size):
