@@ -17,7 +17,7 @@ def show_versions() -> None:
     fastal       ...
     """
     names = ["numpy", "scipy", "numba", "llvmlite", "cython", "matplotlib", "joblib", "dask"]
-    names += ["pandas", "scikit-learn", "statsmodels"]
+    names += ["pooch", "pandas", "scikit-learn", "statsmodels"]
     print(f"{'fastal':12} {version('fastal')}")
     print(f"{'python':12} {sys.version.split()[0]} ({platform.python_implementation()})")
     print(f"{'machine':12} {platform.platform()} {platform.machine()}")

@@ -15,6 +15,7 @@ import fastal
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "sklearn", "joblib", "dask"}
+HEAVY |= {"pooch", "requests"}
 
 
 def loaded_after(code):
