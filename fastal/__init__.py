@@ -13,13 +13,17 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learner",
+    "ErrorStability": "criteria",
     "FixedBudget": "criteria",
     "GaussianProcess": "gp",
+    "MaxUncertainty": "criteria",
     "MinLabels": "criteria",
+    "OverallUncertainty": "criteria",
     "Run": "learner",
     "RunsDistribution": "runs",
     "RunsTestResult": "runs",
     "Simulation": "simulation",
+    "StabilizingPredictions": "criteria",
     "Stopper": "stopper",
     "StopperBatch": "stopper",
     "Verdict": "stopper",
@@ -45,6 +49,7 @@ _MODULES = (
     "runs",
     "sequential",
     "simulation",
+    "stability",
     "stopper",
 )
 

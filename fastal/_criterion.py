@@ -162,8 +162,8 @@ class Criterion(ABC):
         return self.from_dict(self.to_dict())
 
 
-class Threshold(Criterion):
-    """Stops when a measure falls to a threshold for the first time.
+class Measured(Criterion):
+    """Compares the measure of each step, or what the measures so far amount to, with a threshold.
 
     Measures need not fall steadily: the first crossing counts. One that cannot be computed yet
     stands as NaN in the history, and stops nothing.
@@ -172,67 +172,102 @@ class Threshold(Criterion):
     # Names of the settings, in the order of the constructor.
     _settings: ClassVar[tuple[str, ...]] = ("threshold",)
 
-    # What the measure is called in sentences, and on which side of the threshold it stops.
-    _measure: ClassVar[str]
-    _rises: ClassVar[bool] = False
+    # What is compared, and its relation to the threshold: at a stop, before it.
+    _subject: ClassVar[str]
+    _relation: ClassVar[tuple[str, str]] = ("is at most", "is above")
 
-    def __init__(self, threshold: float) -> None:
-        self.threshold = check.real("threshold", threshold)
+    threshold: float
+
+    def __init__(self) -> None:
         self._history: list[float] = []
         self._stopped_at: int | None = None
 
-    def push(self, value: float) -> bool:
-        """Take the measure after one label; return whether there has been a stop.
+    @staticmethod
+    def _measure(name: str, value: object) -> float:
+        """Check one measure."""
+        return check.real(name, value)
+
+    def _value(self, n: int) -> float:
+        """Return what is compared after n steps, NaN if there is nothing yet."""
+        return self._history[n - 1] if n else math.nan
+
+    def _passes(self, value: float) -> bool:
+        """Whether that is a reason to stop; false for NaN."""
+        return value <= self.threshold
+
+    @property
+    def _limit(self) -> float:
+        return self.threshold
+
+    def push(self, r: float) -> bool:
+        """Take the measure of one step; return whether there has been a stop.
 
         Parameters
         ----------
-        value : float
-            A finite number.
+        r : float
+            The measure, a finite number.
 
         Returns
         -------
         bool
             Whether there has been a stop, now or before.
         """
-        return self._take(check.real("value", value))
+        return self._step(self._measure("r", r))
 
-    def _take(self, value: float) -> bool:
-        self._history.append(value)
-        crossed = value >= self.threshold if self._rises else value <= self.threshold
-        if crossed and self._stopped_at is None:
-            self._stopped_at = len(self._history)
+    def _step(self, measure: float) -> bool:
+        self._history.append(measure)
+        n = len(self._history)
+        if self._stopped_at is None and self._passes(self._value(n)):
+            self._stopped_at = n
         return self.stopped
 
+    def extend(self, values: Iterable[float]) -> int | None:
+        """Push each value; return the number of steps at the first stop, or None.
+
+        Parameters
+        ----------
+        values : iterable of float
+            Measures; if one is refused, none is taken.
+
+        Returns
+        -------
+        int or None
+            `stopped_at`.
+        """
+        for value in [self._measure("values", value) for value in values]:
+            self.push(value)
+        return self.stopped_at
+
     def reset(self) -> Self:
-        """Forget all measures; return the criterion itself."""
+        """Forget all steps; return the criterion itself."""
         self._history, self._stopped_at = [], None
         return self
 
     @property
-    def history(self) -> NDArray[np.float64]:
-        """The measures so far."""
-        return np.array(self._history)
+    def stopped_at(self) -> int | None:
+        """Number of steps at the stop, or None."""
+        return self._stopped_at
 
     @property
-    def stopped_at(self) -> int | None:
-        """Number of measures at the stop, or None."""
-        return self._stopped_at
+    def history(self) -> NDArray[np.float64]:
+        """The measure of each step; NaN for a step that has none."""
+        return np.array(self._history)
 
     @property
     def reason(self) -> str:
         """Why it stopped, or why not yet."""
-        sign = ">=" if self._rises else "<="
-        if self._stopped_at is not None:
-            value = self._history[self._stopped_at - 1]
-            return f"{self._measure} is {value:.4g} {sign} {self.threshold:.4g}"
-        if not self._history or math.isnan(self._history[-1]):
-            return f"{self._measure} is not known yet"
-        value, wanted = self._history[-1], f"{sign} {self.threshold:.4g}"
-        return f"{self._measure} is {value:.4g}, {wanted} is wanted"
+        value = self._value(self._stopped_at or len(self._history))
+        if math.isnan(value):
+            return f"no {self._subject} yet"
+        relation = self._relation[0] if self.stopped else self._relation[1]
+        return f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
         return f"{type(self).__name__}({said})"
+
+    def __copy__(self) -> Self:
+        return self.copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
@@ -244,15 +279,15 @@ class Threshold(Criterion):
         }
 
     @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Threshold:
+    def _from_state(cls, state: dict[str, Any]) -> Measured:
         *settings, history = check.state_values(state, (*cls._settings, "history"))
+        if not isinstance(history, list):
+            raise ValueError(f"`state['history']` must be a list, got {check.shown(history)}")
         try:
             new = cls(**dict(zip(cls._settings, settings, strict=True)))
-            if not isinstance(history, list):
-                raise TypeError(f"`history` must be a list, got {check.shown(history)}")
             for value in history:
-                new._take(math.nan if value is None else check.real("history", value))
-        except TypeError as error:
+                new._step(math.nan if value is None else cls._measure("history", value))
+        except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
 

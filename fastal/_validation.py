@@ -303,3 +303,40 @@ def search_bounds(bounds: Any, allowed: tuple[str, ...]) -> dict[str, tuple[floa
             raise ValueError(f"`bounds[{key!r}]` must be 0 < low <= high, got {shown(pair)}")
         checked[key] = (low, high)
     return checked
+
+
+def between(name: str, value: object, low: float, high: float) -> float:
+    """Check for one number in [low, high]."""
+    number = real(name, value)
+    if not (low <= number <= high):
+        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], got {number}")
+    return number
+
+
+def labels(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Check for classes in one dimension: texts, booleans or finite numbers, at least one."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
+        array = array.astype(str)
+    if array.dtype.kind not in "biufU":
+        raise TypeError(f"`{name}` must hold texts, booleans or numbers, got dtype {array.dtype}")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"`{name}` must have shape (n,) with n >= 1, got {array.shape}")
+    if array.dtype.kind == "f":
+        _refuse_first(name, array, np.isfinite(array), "be finite")
+    return array
+
+
+def class_probabilities(name: str, values: ArrayLike) -> Array:
+    """Check for class probabilities of shape (n, k), or of one of two classes of shape (n,)."""
+    array = float_array(name, values)
+    if array.ndim not in (1, 2) or array.size == 0 or array.shape[1:] == (1,):
+        raise ValueError(
+            f"`{name}` must have shape (n, k) or (n,) with n >= 1 and k >= 2, got {array.shape}"
+        )
+    _refuse_first(name, array, (array >= 0) & (array <= 1), "be in [0, 1]")
+    if array.ndim == 2:
+        total = array.sum(axis=1)
+        # single precision is welcome
+        _refuse_first(name, total, np.abs(total - 1) <= 1e-4, "have rows that sum to 1")
+    return array

@@ -6,7 +6,8 @@ at 200 labels at the latest, ``Stopper() & MinLabels(30)`` not before 30.
 
 Those of the paper's experiments (section 5.2) need a threshold that depends on the problem, and all
 but the largest variance need more than a bound. Next to each stands a function that computes its
-measure from a labelled process, and one that computes the measures of a whole run.
+measure from a labelled process, and one that computes the measures of a whole run. Those of the
+related work, which go by what a classifier gives, are at home in `fastal.stability`.
 """
 
 from __future__ import annotations
@@ -20,22 +21,31 @@ from scipy.linalg.lapack import dpotri
 
 from fastal import _validation as check
 from fastal._core.cholesky import NOISE
-from fastal._criterion import FORMAT, AllOf, AnyOf, Criterion, Threshold
+from fastal._criterion import FORMAT, AllOf, AnyOf, Criterion, Measured
 from fastal._record import Record, prior_loss
 from fastal.bound import alquier_bound
 from fastal.gp import GaussianProcess
+from fastal.stability import (
+    ErrorStability,
+    MaxUncertainty,
+    OverallUncertainty,
+    StabilizingPredictions,
+)
 
 __all__ = [
     "AllOf",
     "AnyOf",
     "Criterion",
     "CrossValidation",
+    "ErrorStability",
     "FixedBudget",
     "GroundTruth",
+    "MaxUncertainty",
     "MaxVariance",
     "MinLabels",
+    "OverallUncertainty",
     "PACBayes",
-    "Threshold",
+    "StabilizingPredictions",
     "cross_validation_error",
     "cross_validation_errors",
     "expected_loss",
@@ -190,11 +200,17 @@ def first_crossing(history: ArrayLike, threshold: float, *, rises: bool = False)
     return int(np.argmax(crossed)) + 1 if crossed.any() else None
 
 
-class _Measured(Threshold):
-    """A criterion whose measure a finished run gives for all labels at once."""
+class _OfProcess(Measured):
+    """A criterion that goes by a Gaussian process with its labels."""
+
+    _rises: ClassVar[bool] = False
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = check.real("threshold", threshold)
 
     def _see(self, learner: Any) -> bool:
-        return self._take(self._now(learner))
+        return self._step(self._now(learner))
 
     def _now(self, learner: Any) -> float:
         """Return the measure of a learner's labels so far."""
@@ -227,7 +243,7 @@ class _Measured(Threshold):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._take(self._of(_labelled(gp)))
+        return self._step(self._of(_labelled(gp)))
 
 
 def _labelled(gp: Any) -> GaussianProcess:
@@ -249,7 +265,7 @@ def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
     return Record(gp, gp._scaled("X", points), places, labels[places], 0, np.empty(0))
 
 
-class MaxVariance(_Measured):
+class MaxVariance(_OfProcess):
     """Stop when the variance of every unlabelled point is small.
 
     The paper's regression counterpart of `MaxUncertainty` (section 5.2, criterion 4).
@@ -266,11 +282,11 @@ class MaxVariance(_Measured):
     >>> criterion.update([0.5, 0.02]), criterion.update([0.04, 0.01])
     (False, True)
     >>> criterion.reason
-    'the largest variance is 0.04 <= 0.1'
+    'largest variance of an unlabelled point (0.04) is at most 0.1'
     """
 
     _takes = "the largest variance"
-    _measure = "the largest variance"
+    _subject = "largest variance of an unlabelled point"
 
     def __init__(self, threshold: float) -> None:
         super().__init__(check.positive("threshold", threshold))
@@ -288,7 +304,7 @@ class MaxVariance(_Measured):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._take(float(np.max(check.not_negative("var", var), initial=0.0)))
+        return self._step(float(np.max(check.not_negative("var", var), initial=0.0)))
 
     def _now(self, learner: Any) -> float:
         return float(learner.largest_variance)
@@ -330,7 +346,7 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
     return _run(gp, X, np.zeros(n), rows.astype(np.int64)).largest_variances()
 
 
-class CrossValidation(_Measured):
+class CrossValidation(_OfProcess):
     """Stop when cross-validation on the labels so far gives a small expected loss.
 
     The paper's criterion 3 (section 5.2). Label i is in fold i mod `folds`. Leaving a fold out
@@ -360,7 +376,7 @@ class CrossValidation(_Measured):
 
     _settings = ("threshold", "folds")
     _takes = "a loss by cross-validation"
-    _measure = "the expected loss by cross-validation"
+    _subject = "expected loss by cross-validation"
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
         super().__init__(threshold)
@@ -444,7 +460,7 @@ def cross_validation_errors(
     return _run(gp, X, y).cross_validation(check.count("folds", folds, 2))
 
 
-class PACBayes(_Measured):
+class PACBayes(_OfProcess):
     """Stop when a PAC-Bayesian bound of the expected loss is small.
 
     The paper's criterion 1 (section 5.2), by the bound of Alquier, Ridgway and Chopin (2016):
@@ -468,12 +484,12 @@ class PACBayes(_Measured):
     >>> gp, criterion = GaussianProcess(noise=0.01), PACBayes(10.0, loss_range=1.0)
     >>> _ = gp.add(0.0, 0.5)
     >>> criterion.update(gp), criterion.reason
-    (True, 'the PAC-Bayesian bound is 5.812 <= 10')
+    (True, 'PAC-Bayesian bound (5.812) is at most 10')
     """
 
     _settings = ("threshold", "loss_range", "delta", "kappa")
     _takes = "a PAC-Bayesian bound"
-    _measure = "the PAC-Bayesian bound"
+    _subject = "PAC-Bayesian bound"
 
     def __init__(
         self, threshold: float, loss_range: float, delta: float = 0.01, kappa: float = 0.01
@@ -550,7 +566,7 @@ def pac_bayes_bounds(
     return PACBayes(0.0, loss_range, delta, kappa)._all(_run(gp, X, y))
 
 
-class GroundTruth(_Measured):
+class GroundTruth(_OfProcess):
     """Stop when the expected loss on a test set has fallen far enough below the prior's.
 
     The paper's criterion 2 (section 5.2), for experiments: whoever has a test set needs no
@@ -579,8 +595,9 @@ class GroundTruth(_Measured):
 
     _settings = ("X_test", "y_test", "threshold")
     _takes = "a fall of the test loss"
-    _measure = "the fall of the test loss"
-    _rises: ClassVar[bool] = True
+    _subject = "fall of the test loss"
+    _relation = ("is at least", "is below")
+    _rises = True
 
     def __init__(
         self, X_test: ArrayLike | None, y_test: ArrayLike | None, threshold: float
@@ -598,6 +615,9 @@ class GroundTruth(_Measured):
     def __repr__(self) -> str:
         rows = "None, None" if self.y_test is None else f"<{len(self.y_test)} rows>"
         return f"GroundTruth({rows}, threshold={self.threshold!r})"
+
+    def _passes(self, value: float) -> bool:
+        return value >= self.threshold
 
     def _of(self, gp: GaussianProcess) -> float:
         if self.X_test is None or self.y_test is None:

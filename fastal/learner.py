@@ -138,6 +138,12 @@ class ActiveLearner:
         return self._bounds[-1]
 
     @property
+    def unlabelled(self) -> NDArray[np.bool_]:
+        """Which points have no label."""
+        left: NDArray[np.bool_] = np.logical_not(self._selection.state.taken)
+        return left
+
+    @property
     def largest_variance(self) -> float:
         """Largest variance of an unlabelled point; 0.0 if there is none."""
         selection = self._selection

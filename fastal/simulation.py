@@ -29,7 +29,7 @@ from fastal import _selection
 from fastal import _validation as check
 from fastal._core import eager as eager_core
 from fastal._core import simulation as core
-from fastal._criterion import Criterion, Threshold
+from fastal._criterion import Criterion, Measured
 from fastal._record import Record, prior_loss
 from fastal._store import FORMAT, Store
 from fastal.gp import GaussianProcess
@@ -107,7 +107,7 @@ class _Plan:
     @property
     def measured(self) -> tuple[int, ...]:
         """Which of the criteria go by numbers of their own."""
-        return tuple(j for j, other in enumerate(self.criteria) if isinstance(other, Threshold))
+        return tuple(j for j, other in enumerate(self.criteria) if _is_measured(other))
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
@@ -409,6 +409,11 @@ def _prepare(
         raising=raising,
     )
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
+
+
+def _is_measured(criterion: Criterion) -> bool:
+    """Whether a criterion goes by numbers of its own, not by bounds."""
+    return isinstance(criterion, Measured) and criterion._takes != Criterion._takes
 
 
 def _fresh(criterion: Criterion) -> Criterion:

@@ -280,11 +280,26 @@ def test_snapshots(criterion):
 @pytest.mark.parametrize(
     ("criterion", "values", "stop", "reason"),
     [
-        (MaxVariance(0.5), [1.0, 0.4, 0.9], 2, "the largest variance is 0.4 <= 0.5"),
-        (MaxVariance(0.5), [1.0, 0.6], None, "the largest variance is 0.6, <= 0.5 is wanted"),
-        (CrossValidation(-1), [0.0, -1.0], 2, "the expected loss by cross-validation is -1 <= -1"),
-        (GroundTruth(None, None, 3), [2, 4], 2, "the fall of the test loss is 4 >= 3"),
-        (PACBayes(3, 1), [], None, "the PAC-Bayesian bound is not known yet"),
+        (
+            MaxVariance(0.5),
+            [1.0, 0.4, 0.9],
+            2,
+            "largest variance of an unlabelled point (0.4) is at most 0.5",
+        ),
+        (
+            MaxVariance(0.5),
+            [1.0, 0.6],
+            None,
+            "largest variance of an unlabelled point (0.6) is above 0.5",
+        ),
+        (
+            CrossValidation(-1),
+            [0.0, -1.0],
+            2,
+            "expected loss by cross-validation (-1) is at most -1",
+        ),
+        (GroundTruth(None, None, 3), [2, 4], 2, "fall of the test loss (4) is at least 3"),
+        (PACBayes(3, 1), [], None, "no PAC-Bayesian bound yet"),
     ],
 )
 def test_thresholds_by_hand(criterion, values, stop, reason):
@@ -308,7 +323,7 @@ def test_members_may_be_fed_one_by_one():
     variance.update([0.3, 0.05])
     variance.update([0.02, 0.05])
     assert either.stopped_at == 3
-    assert either.reason == "the largest variance is 0.05 <= 0.1"
+    assert either.reason == "largest variance of an unlabelled point (0.05) is at most 0.1"
     with pytest.raises(TypeError, match="push to each"):
         (either & MinLabels(3)).push(1.0)
     assert (MaxVariance(0.1) & MinLabels(3)).extend([0.05, 0.05, 0.2]) == 3
@@ -320,7 +335,7 @@ def test_members_may_be_fed_one_by_one():
     [
         (lambda: MaxVariance(0.0), ValueError, "`threshold` must be positive, got 0"),
         (lambda: MaxVariance("a"), TypeError, "`threshold` must be a real number"),
-        (lambda: MaxVariance(1).push(math.nan), ValueError, "`value` must be finite, got nan"),
+        (lambda: MaxVariance(1).push(math.nan), ValueError, "`r` must be finite, got nan"),
         (lambda: MaxVariance(1).update([0.1, -2.0]), ValueError, "`var` must not be negative, got -2.0"),
         (lambda: CrossValidation(math.inf), ValueError, "`threshold` must be finite, got inf"),
         (lambda: CrossValidation(1, folds=1), ValueError, "`folds` must be at least 2, got 1"),

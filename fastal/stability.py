@@ -1,0 +1,657 @@
+"""Stopping criteria of the related work, for what a classifier gives.
+
+They need no bound, but predictions on a stop set, class probabilities on the unlabelled pool, or a
+divergence. Each is a class that is told one step at a time and, next to it, a function of a whole
+history with the same decision.
+
+==========================  ====================================================================
+`StabilizingPredictions`    M. Bloodgood & K. Vijay-Shanker: A method for stopping active learning
+                            based on stabilizing predictions and the need for user-adjustable
+                            stopping. CoNLL 2009, 39-47.
+`MaxUncertainty`            J. Zhu & E. Hovy: Active learning for word sense disambiguation with
+                            methods for addressing the class imbalance problem. EMNLP-CoNLL 2007
+                            ("max-confidence"); J. Zhu, H. Wang, E. Hovy & M. Ma:
+                            Confidence-based stopping criteria for active learning for data
+                            annotation. ACM TSLP 6(3), 2010 ("maximum uncertainty").
+`OverallUncertainty`        J. Zhu, H. Wang & E. Hovy: Multi-criteria-based strategy to stop active
+                            learning for data annotation. Coling 2008, 1129-1136; and 2010, above.
+`ErrorStability`            H. Ishibashi & H. Hino: Stopping criterion for active learning based on
+                            error stability. arXiv:2104.01836, 2021.
+==========================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastal import _validation as check
+from fastal._criterion import Measured
+
+if TYPE_CHECKING:
+    from fastal._record import Record
+
+__all__ = [
+    "ErrorStability",
+    "MaxUncertainty",
+    "OverallUncertainty",
+    "StabilizingPredictions",
+    "cohen_kappa",
+    "entropies",
+    "error_gap",
+    "error_stability_stop",
+    "max_uncertainty_stop",
+    "overall_uncertainty_stop",
+    "stabilizing_predictions_stop",
+]
+
+Array = NDArray[np.float64]
+
+# measures -----------------------------------------------------------------------------------------
+
+
+def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
+    """Return how far two classifiers agree beyond chance.
+
+    With the observed agreement A_o and A_e, the agreement of independent predictions that have the
+    same frequencies, ``kappa = (A_o - A_e) / (1 - A_e)`` (Cohen 1960). If both predict one and the
+    same class throughout, A_e is 1 and kappa is 0/0; they agree wholly, so it is 1 here.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (n,)
+        Predicted classes of the same examples: numbers, texts or booleans.
+
+    Returns
+    -------
+    float
+        At most 1, which is reached only if all predictions agree.
+
+    Examples
+    --------
+    >>> from fastal.stability import cohen_kappa
+    >>> cohen_kappa(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    0.5
+    """
+    first, second = check.labels("a", a), check.labels("b", b)
+    _same_classes("b", second, first)
+    n = first.size
+    classes, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    counts_a, counts_b = (
+        np.bincount(half, minlength=len(classes)) for half in np.split(codes.ravel(), 2)
+    )
+    # n^2 A_o and n^2 A_e are whole numbers: one rounding in all
+    observed = n * int((first == second).sum())
+    expected = int((counts_a * counts_b).sum())
+    return 1.0 if expected == n * n else (observed - expected) / (n * n - expected)
+
+
+def _same_classes(name: str, labels: NDArray[Any], like: NDArray[Any]) -> None:
+    if labels.size != like.size:
+        raise ValueError(f"`{name}` must have {like.size} elements, got {labels.size}")
+    if (labels.dtype.kind == "U") != (like.dtype.kind == "U"):
+        raise TypeError(f"`{name}` must be of dtype {like.dtype} as before, got {labels.dtype}")
+
+
+def entropies(p: ArrayLike) -> Array:
+    """Return the entropy of each predicted distribution, ``-sum_y p(y) log p(y)``, in nats.
+
+    Parameters
+    ----------
+    p : array_like, shape (n, k) or (n,)
+        Class probabilities in rows, or the probability of the positive one of two classes.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Between 0 and log k.
+
+    Examples
+    --------
+    >>> from fastal.stability import entropies
+    >>> entropies([[0.5, 0.5], [0.0, 1.0]]).round(4)
+    array([0.6931, 0.    ])
+    >>> entropies([0.5, 1.0]).round(4)
+    array([0.6931, 0.    ])
+    """
+    p = check.class_probabilities("p", p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        surprise = np.where(p > 0, -p * np.log(p), 0.0)
+        if p.ndim == 2:
+            entropy: Array = surprise.sum(axis=1)
+        else:  # log1p: full precision of log(1 - p) for small p
+            entropy = surprise + np.where(p < 1, (p - 1) * np.log1p(-p), 0.0)
+    return entropy + 0.0  # -1 log 1 is -0.0
+
+
+# W0 has a branch point where a divergence is 0: below this divergence it loses digits.
+_SMALL = 0.5
+# x e^x - e^x + 1 = x^2 sum_k (k + 1) x^k / (k + 2)!; enough terms for x < 0.8
+_EXCESS = [(k + 1) / math.factorial(k + 2) for k in range(17)]
+
+
+def error_gap(kl: ArrayLike) -> Any:
+    """Bound the gap of the expected errors of two posteriors by their divergence.
+
+    ``u(KL) = exp(1 + W0((KL - 1) / e)) - 1``, with W0 the principal branch of Lambert's function;
+    it is the inverse of ``(1 + u) log(1 + u) - u``. For small divergences it is about
+    ``sqrt(2 KL)``.
+
+    Parameters
+    ----------
+    kl : array_like
+        Kullback-Leibler divergences, not negative.
+
+    Returns
+    -------
+    float or ndarray
+        The bound, in the shape of `kl`, for a loss whose range has length 1. For another length,
+        multiply by it. Relative precision is kept down to the smallest divergences.
+
+    Notes
+    -----
+    Let q and p be the posteriors after and before a label, R the risk of a model under a loss of
+    range 1, and phi the deviation of R from its mean under p. By Donsker and Varadhan
+    ``E_q phi <= (KL(q || p) + log E_p exp(t phi)) / t`` for every t > 0, and since phi is at most
+    1, Bennett's inequality bounds the logarithm by ``v (e^t - t - 1)`` for every v that is not
+    below the variance of R under p. With v = 1 the least of these bounds is at
+    ``(t - 1) e^(t - 1) = (KL - 1) / e``, that is t = 1 + W0((KL - 1) / e), and it is e^t - 1. (The
+    variance is at most 1/4, so that ``u(4 KL) / 4`` would be valid, too, and tighter.)
+
+    Examples
+    --------
+    >>> from fastal.stability import error_gap
+    >>> error_gap([0.0, 0.01, 1.0]).round(4)
+    array([0.    , 0.1447, 1.7183])
+    """
+    divergence = check.not_negative("kl", kl)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = _exponent_of_small(np.where(divergence < _SMALL, divergence, 0.0))
+    large = divergence >= _SMALL
+    if large.any():
+        from scipy.special import lambertw
+
+        z = (np.where(large, divergence, 1.0) - 1.0) / math.e
+        t = np.where(large, 1.0 + lambertw(z).real, t)
+    bound = np.expm1(t)
+    return float(bound) if bound.ndim == 0 else bound
+
+
+def _exponent_of_small(kl: Array) -> Array:
+    """Solve t e^t - e^t + 1 = kl for 0 <= kl < `_SMALL` by Newton's method."""
+    root = np.sqrt(2.0 * kl)
+    t = root - root**2 / 3.0  # 1 + W0 = root - root^2 / 3 + ...
+    for _ in range(5):  # relative errors below 0.2, 2e-2, 3e-4, 1e-7, 1e-14, 1e-28
+        # both sides divided by t, which keeps squares of tiny numbers away
+        t = t - (t * np.polynomial.polynomial.polyval(t, _EXCESS) - kl / t) * np.exp(-t)
+    return np.where(kl > 0, t, 0.0)
+
+
+# criteria -----------------------------------------------------------------------------------------
+
+
+class StabilizingPredictions(Measured):
+    """Stop when successive classifiers agree on a stop set.
+
+    The measure of a step is Cohen's kappa of the predictions of the classifier and of the one
+    before it on the same unlabelled examples (`cohen_kappa`). It stops when the mean of the last
+    `window` measures exceeds `cutoff`. Source: Bloodgood & Vijay-Shanker (2009), with their
+    settings as defaults.
+
+    Parameters
+    ----------
+    cutoff : float
+        In (0, 1).
+    window : int
+        Number of measures in the mean.
+
+    See Also
+    --------
+    stabilizing_predictions_stop : The same for a whole history.
+
+    Notes
+    -----
+    The stop set should be drawn at random, be large, and stay the same; it may contain examples
+    that are labelled later. The first `update` has no classifier before it: it counts as a step,
+    and its measure is NaN. So is that of an `update` after a `push`, which tells no predictions.
+    That the mean must exceed the cutoff, rather than reach it, is our reading.
+
+    Examples
+    --------
+    >>> from fastal import StabilizingPredictions
+    >>> criterion = StabilizingPredictions(cutoff=0.9, window=2)
+    >>> for predictions in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]):
+    ...     stop = criterion.update(predictions)
+    >>> criterion.history, criterion.stopped_at
+    (array([nan, 0.5, 1. , 1. ]), 4)
+    >>> criterion.reason
+    'mean agreement of the last 2 steps (1) exceeds 0.9'
+    """
+
+    _settings = ("cutoff", "window")
+    _takes = "an agreement"
+    _relation = ("exceeds", "does not exceed")
+
+    def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
+        super().__init__()
+        self.cutoff = check.probability("cutoff", cutoff)
+        self.window = check.count("window", window, 1)
+        self._last: NDArray[Any] | None = None
+
+    def update(self, predictions: ArrayLike) -> bool:
+        """Take the predictions of the next classifier on the stop set.
+
+        Parameters
+        ----------
+        predictions : array_like, shape (n,)
+            Predicted classes: numbers, texts or booleans; always of the same examples.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop.
+        """
+        labels = check.labels("predictions", predictions)
+        if self._last is None:
+            agreement = math.nan
+        else:
+            _same_classes("predictions", labels, self._last)
+            agreement = cohen_kappa(self._last, labels)
+        self._last = labels.copy()
+        return self._step(agreement)
+
+    def push(self, r: float) -> bool:
+        """Take the agreement of one step, in [-1, 1]; return whether there has been a stop."""
+        stopped = super().push(r)
+        self._last = None
+        return stopped
+
+    def _see(self, learner: Any) -> bool:
+        return self.update(_classifier(self, learner).predict(learner.points))
+
+    def _stop_in(self, record: Record) -> int | None:
+        raise _needs_classes(self)
+
+    def reset(self) -> Self:
+        """Forget all steps; return the criterion itself."""
+        self._last = None
+        return super().reset()
+
+    @staticmethod
+    def _measure(name: str, value: object) -> float:
+        return check.between(name, value, -1.0, 1.0)
+
+    def _value(self, n: int) -> float:
+        return _mean(self._history[max(n - self.window, 0) : n], self.window)
+
+    def _passes(self, value: float) -> bool:
+        return value > self.cutoff
+
+    @property
+    def _limit(self) -> float:
+        return self.cutoff
+
+    @property
+    def _subject(self) -> str:  # type: ignore[override]
+        return f"mean agreement of the last {self.window} steps"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        last = None if self._last is None else self._last.tolist()
+        return super().to_dict() | {"predictions": last}
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> StabilizingPredictions:
+        if "predictions" not in state:
+            raise ValueError("`state` lacks 'predictions'")
+        state = dict(state)
+        last = state.pop("predictions")
+        new = super()._from_state(state)
+        assert isinstance(new, StabilizingPredictions)
+        if last is not None:
+            try:
+                new._last = check.labels("predictions", last)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+
+def _classifier(criterion: Measured, learner: Any) -> Any:
+    """Return the model of a learner, if it has classes."""
+    if not hasattr(learner.model, "predict_proba"):
+        raise _needs_classes(criterion)
+    return learner.model
+
+
+def _needs_classes(criterion: Measured) -> TypeError:
+    name = type(criterion).__name__
+    return TypeError(f"{name} goes by predicted classes: it needs a classifier, not a regression")
+
+
+def _mean(values: Sequence[float], size: int) -> float:
+    """Return the mean, rounded once; NaN if there are fewer than `size` or one is NaN."""
+    return math.fsum(values) / size if len(values) == size else math.nan
+
+
+class _Uncertainty(Measured):
+    """A summary of the entropies of the unlabelled pool, compared with a threshold."""
+
+    _takes = "an entropy"
+    _relation = ("is below", "is not below")
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = check.positive("threshold", threshold)
+
+    @staticmethod
+    @abstractmethod
+    def _summary(probabilities: ArrayLike) -> float:
+        """Return the measure of one step."""
+
+    def update(self, probabilities: ArrayLike) -> bool:
+        """Take the class probabilities of the unlabelled pool.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (n, k) or (n,)
+            Class probabilities in rows, or the probability of the positive one of two classes.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop.
+        """
+        return self._step(self._summary(check.class_probabilities("probabilities", probabilities)))
+
+    @staticmethod
+    def _measure(name: str, value: object) -> float:
+        return check.zero_or_more(name, value)
+
+    def _passes(self, value: float) -> bool:
+        return value < self.threshold
+
+    def _see(self, learner: Any) -> bool:
+        model, left = _classifier(self, learner), learner.unlabelled
+        if not left.any():  # nothing is left to be uncertain of
+            return self._step(0.0)
+        return self.update(model.predict_proba(learner.points[left]))
+
+    def _stop_in(self, record: Record) -> int | None:
+        raise _needs_classes(self)
+
+
+class OverallUncertainty(_Uncertainty):
+    """Stop when the unlabelled pool is no longer uncertain on average.
+
+    The measure of a step is the mean entropy of the predicted class distributions over all
+    examples that are still unlabelled. It stops when the measure is below the threshold. Source:
+    "overall uncertainty" of Zhu, Wang & Hovy (2008) and Zhu et al. (2010).
+
+    Parameters
+    ----------
+    threshold : float
+        In nats, positive; at most log 2 = 0.69 makes sense for two classes. It depends on the
+        task: there is no default.
+
+    See Also
+    --------
+    overall_uncertainty_stop : The same for a whole history.
+
+    Notes
+    -----
+    Natural logarithms are our reading; with logarithms to the base 2 the threshold is to be
+    divided by 1.44. The source lowers a threshold while predicted labels still change; this is the
+    criterion with a fixed one.
+
+    Examples
+    --------
+    >>> from fastal import OverallUncertainty
+    >>> criterion = OverallUncertainty(0.3)
+    >>> criterion.update([0.5, 0.7, 0.9]), criterion.update([0.9, 0.99])
+    (False, True)
+    >>> criterion.reason
+    'mean entropy of the pool (0.1905) is below 0.3'
+    """
+
+    _subject = "mean entropy of the pool"
+
+    @staticmethod
+    def _summary(probabilities: ArrayLike) -> float:
+        return float(entropies(probabilities).mean())
+
+
+class MaxUncertainty(_Uncertainty):
+    """Stop when not even the most uncertain unlabelled example is uncertain.
+
+    The measure of a step is the largest entropy of the predicted class distributions over the
+    examples that are still unlabelled, which is that of the example that uncertainty sampling
+    selects. It stops when the measure is below the threshold. Source: "max-confidence" of Zhu &
+    Hovy (2007), called "maximum uncertainty" by Zhu et al. (2010).
+
+    Parameters
+    ----------
+    threshold : float
+        In nats, positive and near 0. It depends on the task: there is no default.
+
+    See Also
+    --------
+    max_uncertainty_stop : The same for a whole history.
+
+    Notes
+    -----
+    Where several examples are selected at a time, the source asks that each of them be below the
+    threshold; the largest of the pool decides that. Natural logarithms are our reading.
+
+    Examples
+    --------
+    >>> from fastal import MaxUncertainty
+    >>> criterion = MaxUncertainty(0.1)
+    >>> criterion.update([0.5, 0.7, 0.9]), criterion.update([0.99, 0.999])
+    (False, True)
+    >>> criterion.reason
+    'largest entropy of the pool (0.056) is below 0.1'
+    """
+
+    _subject = "largest entropy of the pool"
+
+    @staticmethod
+    def _summary(probabilities: ArrayLike) -> float:
+        return float(entropies(probabilities).max())
+
+
+class ErrorStability(Measured):
+    """Stop when a label can no longer move the expected error as the first one could.
+
+    The measure of a step is the divergence of the posteriors after and before a label. `error_gap`
+    turns it into a bound on the gap of their expected errors; it stops when this bound is at most
+    `threshold` times the first one. After Ishibashi & Hino (2021).
+
+    Parameters
+    ----------
+    threshold : float
+        In (0, 1); there is no default.
+
+    See Also
+    --------
+    error_stability_stop : The same for a whole history.
+
+    Notes
+    -----
+    Of the source we could read the abstract only (a bound on the change of the generalisation
+    error, for any Bayesian active learner, compared with a cost). The bound by Lambert's function
+    is derived and proved in the notes of `error_gap`; that the paper has the same constant, that
+    the ratio to the first bound is compared, and with "at most", are our reading. Both directions
+    of the divergence bound the gap from both sides; as the bound grows with the divergence, the
+    larger one decides. If the first divergences are 0, the first bound is the first positive one.
+
+    Examples
+    --------
+    >>> from fastal import ErrorStability
+    >>> criterion = ErrorStability(0.05)
+    >>> criterion.update([2.0, 1.5])  # KL(after || before) and KL(before || after)
+    False
+    >>> criterion.push(0.1), criterion.push(0.001)
+    (False, True)
+    >>> criterion.reason
+    'error bound relative to the first (0.01739) is at most 0.05'
+    """
+
+    _subject = "error bound relative to the first"
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = check.probability("threshold", threshold)
+
+    def update(self, kl: ArrayLike) -> bool:
+        """Take the divergence of the posteriors after and before a label.
+
+        Parameters
+        ----------
+        kl : float or array_like
+            One divergence, or that of each direction; the largest counts.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop.
+        """
+        divergences = check.not_negative("kl", kl)
+        if divergences.size == 0:
+            raise ValueError("`kl` must not be empty")
+        return self._step(float(divergences.max()))
+
+    @staticmethod
+    def _measure(name: str, value: object) -> float:
+        return check.zero_or_more(name, value)
+
+    def _value(self, n: int) -> float:
+        first = next((kl for kl in self._history if kl > 0), None)
+        if first is None:
+            return math.nan
+        return float(error_gap(self._history[n - 1]) / error_gap(first))
+
+
+# whole histories ----------------------------------------------------------------------------------
+
+
+def _first(stops: Iterable[bool]) -> int | None:
+    """Return how many steps it takes to the first stop."""
+    return next((n for n, stop in enumerate(stops, start=1) if stop), None)
+
+
+def stabilizing_predictions_stop(
+    predictions: Iterable[ArrayLike], cutoff: float = 0.99, window: int = 3
+) -> int | None:
+    """Return how many classifiers it takes `StabilizingPredictions` to stop.
+
+    Parameters
+    ----------
+    predictions : iterable of array_like, each of shape (n,)
+        Predictions of successive classifiers on the stop set.
+    cutoff, window
+        See `StabilizingPredictions`.
+
+    Returns
+    -------
+    int or None
+        Number of classifiers at the stop.
+
+    Examples
+    --------
+    >>> from fastal.stability import stabilizing_predictions_stop
+    >>> stabilizing_predictions_stop([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], window=2)
+    4
+    """
+    cutoff, window = check.probability("cutoff", cutoff), check.count("window", window, 1)
+    agreements = [cohen_kappa(before, after) for before, after in pairwise(predictions)]
+    # the n-th agreement is there with the n-th classifier after the first
+    means = [_mean(agreements[max(n - window, 0) : n], window) for n in range(len(agreements) + 1)]
+    return _first(mean > cutoff for mean in means)
+
+
+def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
+    """Return how many steps it takes `OverallUncertainty` to stop.
+
+    Parameters
+    ----------
+    probabilities : iterable of array_like, each of shape (n, k) or (n,)
+        Class probabilities of the unlabelled pool, step by step; the pool may shrink.
+    threshold : float
+        See `OverallUncertainty`.
+
+    Returns
+    -------
+    int or None
+        Number of steps at the stop.
+
+    Examples
+    --------
+    >>> from fastal.stability import overall_uncertainty_stop
+    >>> overall_uncertainty_stop([[0.5, 0.7, 0.9], [0.9, 0.99]], 0.3)
+    2
+    """
+    threshold = check.positive("threshold", threshold)
+    return _first(float(entropies(p).mean()) < threshold for p in probabilities)
+
+
+def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
+    """Return how many steps it takes `MaxUncertainty` to stop.
+
+    Parameters
+    ----------
+    probabilities : iterable of array_like, each of shape (n, k) or (n,)
+        Class probabilities of the unlabelled pool, step by step; the pool may shrink.
+    threshold : float
+        See `MaxUncertainty`.
+
+    Returns
+    -------
+    int or None
+        Number of steps at the stop.
+
+    Examples
+    --------
+    >>> from fastal.stability import max_uncertainty_stop
+    >>> max_uncertainty_stop([[0.5, 0.7, 0.9], [0.99, 0.999]], 0.1)
+    2
+    """
+    threshold = check.positive("threshold", threshold)
+    return _first(bool((entropies(p) < threshold).all()) for p in probabilities)
+
+
+def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:
+    """Return how many divergences it takes `ErrorStability` to stop.
+
+    Parameters
+    ----------
+    kl : array_like, shape (n,) or (n, m)
+        Divergences, step by step; of several in a row the largest counts.
+    threshold : float
+        See `ErrorStability`.
+
+    Returns
+    -------
+    int or None
+        Number of steps at the stop.
+
+    Examples
+    --------
+    >>> from fastal.stability import error_stability_stop
+    >>> error_stability_stop([2.0, 0.1, 0.001], 0.05)
+    3
+    """
+    threshold = check.probability("threshold", threshold)
+    divergences = check.not_negative("kl", kl)
+    if divergences.ndim not in (1, 2) or divergences.shape[1:] == (0,):
+        raise ValueError(f"`kl` must have shape (n,) or (n, m), got {divergences.shape}")
+    bounds = error_gap(divergences.max(axis=1) if divergences.ndim == 2 else divergences)
+    start = int(np.argmax(bounds > 0)) if (bounds > 0).any() else len(bounds)
+    ratios = bounds[start:] / bounds[start : start + 1]
+    stop = _first(bool(ratio <= threshold) for ratio in ratios)
+    return None if stop is None else start + stop
