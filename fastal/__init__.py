@@ -17,6 +17,7 @@ _HOME = {
     "FixedBudget": "criteria",
     "GaussianProcess": "gp",
     "MaxUncertainty": "criteria",
+    "LaplaceClassifier": "classifier",
     "MinLabels": "criteria",
     "OverallUncertainty": "criteria",
     "Run": "learner",
@@ -40,6 +41,7 @@ _HOME = {
 }
 _MODULES = (
     "bound",
+    "classifier",
     "criteria",
     "datasets",
     "gp",

@@ -1,5 +1,6 @@
 # What `import fastal` offers, for type checkers; at run time __init__.py imports it on first use.
 from . import bound as bound
+from . import classifier as classifier
 from . import criteria as criteria
 from . import datasets as datasets
 from . import gp as gp
@@ -16,6 +17,7 @@ from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
 from .bound import gp_kl as gp_kl
 from .criteria import ErrorStability as ErrorStability
+from .classifier import LaplaceClassifier as LaplaceClassifier
 from .criteria import FixedBudget as FixedBudget
 from .criteria import MaxUncertainty as MaxUncertainty
 from .criteria import MinLabels as MinLabels

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from fastal._core import eager as eager_core
 from fastal._core import pool as pool_core
+from fastal._validation import class_labels
+from fastal.classifier import LaplaceClassifier
 from fastal.gp import GaussianProcess
 
 Array = NDArray[np.float64]
@@ -43,6 +45,8 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 class Selection:
     """A pool, the labels so far, and the compiled state behind them."""
+
+    model = None  # the state is in the order of the pool: a process of the labels is made on demand
 
     def __init__(self, gp: GaussianProcess, points: Array, capacity: int, all_points: bool) -> None:
         self._begin(gp, gp._scaled("X", points), capacity, all_points or len(points) < EAGER_BELOW)
@@ -92,6 +96,10 @@ class Selection:
         if self.eager:
             return int(eager_core.best(self.state))
         return int(pool_core.best(self.gp._kind, self.gp.amplitude, self.state))
+
+    def largest_variance(self) -> float:
+        """Return the largest variance of an unlabelled point; 0.0 if there is none."""
+        return 0.0 if self.n_labels == self.n else max(0.0, float(self.state.var[self.best()]))
 
     def accept(self, index: int, y: float) -> float:
         """Label a point; return its bound."""
@@ -190,6 +198,75 @@ class Selection:
             total = np.sum(list(workers.map(block, range(0, m, pool_core.ROWS))), axis=0)
         # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
         losses: Array = total / (2 * m * gp.noise) + 0.5 * np.log(2 * np.pi * gp.noise)
+        return losses
+
+
+class ClassSelection:
+    """The same for a classifier: mean and variance of all points are computed when asked for."""
+
+    def __init__(self, gp: LaplaceClassifier, points: Array, capacity: int) -> None:
+        self.gp, self.model = gp, gp.copy()
+        self.points, self.Z = points, gp._scaled("X", points)
+        self.labels: Ints = np.empty(capacity, dtype=np.int64)
+        self.taken = np.zeros(len(points), dtype=np.bool_)
+        self._marginals: tuple[Array, Array] | None = None
+
+    @property
+    def state(self) -> ClassSelection:
+        """What a learner reads: labels, taken, mean and var."""
+        return self
+
+    @property
+    def n_labels(self) -> int:
+        return self.model.n_labels
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean of the latent function at every point."""
+        return self._posterior()[0]
+
+    @property
+    def var(self) -> Array:
+        """Posterior variance of the latent function at every point."""
+        return self._posterior()[1]
+
+    def _posterior(self) -> tuple[Array, Array]:
+        if self._marginals is None:
+            self._marginals = self.model._marginals(self.Z, True)
+        return self._marginals
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more labels."""
+        if capacity > self.labels.size:
+            self.labels = np.r_[self.labels, np.empty(capacity - self.labels.size, dtype=np.int64)]
+
+    def best(self) -> int:
+        """Return the unlabelled point whose class is least certain, the first among equals."""
+        odds = np.abs(self.model._probabilities(*self._posterior())[:, 1] - 0.5)
+        return int(np.argmin(np.where(self.taken, np.inf, odds)))
+
+    def largest_variance(self) -> float:
+        """Return the largest variance of an unlabelled point; 0.0 if there is none."""
+        return float(np.max(self.var[~self.taken], initial=0.0))
+
+    def accept(self, index: int, y: float) -> float:
+        """Label a point; return its bound."""
+        try:
+            r = self.model.add(self.points[index], y)
+        except ValueError as error:
+            raise ValueError(f"the label of point {index} is of no use: {error}") from None
+        self.labels[self.n_labels - 1] = index
+        self.taken[index] = True
+        self._marginals = None
+        return r
+
+    def errors(self, X: Array, y: Array, threads: int) -> Array:
+        """Return the expected loss on a test set after each label, all labels taken once more."""
+        signs, _ = class_labels("test", y, None, self.model._negative)
+        Z, model, losses = self.gp._scaled("test", X), self.gp.copy(), np.empty(self.n_labels)
+        for t, index in enumerate(self.labels[: self.n_labels].tolist()):
+            model._append(self.Z[:, index, None], self.model._state.sign[t : t + 1], None)
+            losses[t] = model._losses(Z, signs).mean()
         return losses
 
 

@@ -214,6 +214,28 @@ def vector(name: str, values: ArrayLike, size: int | None = None) -> Array:
     return array
 
 
+def class_labels(
+    name: str, values: ArrayLike, size: int | None, negative: int | None
+) -> tuple[Array, int | None]:
+    """Return labels of two classes as -1 and 1, and what stands for the negative class.
+
+    That is -1 or 0: `negative` if it is known, else the first label that is not 1; None if there
+    is none.
+    """
+    array = vector(name, values, size)
+    known = (array == 1.0) | (array == 0.0) | (array == -1.0)
+    _refuse_first(name, array, known, "be -1 or 1, or else 0 or 1")
+    others = array[array != 1.0]
+    if negative is None and others.size:
+        negative = int(others[0])
+    if others.size and not (others == negative).all():
+        raise ValueError(
+            f"`{name}` must not mix -1 and 0: the negative class is {negative}, "
+            f"got {int(-1 - negative)}"  # type: ignore[operator]
+        )
+    return np.where(array == 1.0, 1.0, -1.0), negative
+
+
 def covariance(name: str, values: ArrayLike, size: int) -> Array:
     """Check for a symmetric matrix of `size` rows; a single number is a matrix of one."""
     array = finite_array(name, values)

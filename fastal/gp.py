@@ -21,17 +21,13 @@ from fastal._core.cholesky import (
     row_variances,
     unpack_lower,
 )
-from fastal._core.covariance import (
-    KINDS,
-    covariance_rows,
-)
+from fastal._core.covariance import KINDS, covariance_rows
+from fastal._prior import Prior
 from fastal._validation import (
     all_positive,
     count,
     flag,
     label_noise,
-    lengthscales,
-    option,
     point,
     points,
     positive,
@@ -73,7 +69,7 @@ SCREEN_STEPS = 40
 POLISHED = 3
 
 
-class GaussianProcess:
+class GaussianProcess(Prior):
     """Gaussian-process regression that grows label by label.
 
     The Cholesky factor of the labels' covariance is extended in place: a label costs O(t^2), there
@@ -122,7 +118,6 @@ class GaussianProcess:
     (array([0.5306, 0.1795]), array([0.0066, 0.9493]))
     """
 
-    _features: int | None
     _alpha: Array | None
 
     def __init__(
@@ -134,14 +129,9 @@ class GaussianProcess:
         mean: float = 0.0,
         kernel: str = "rbf",
     ) -> None:
-        self._kernel = option("kernel", kernel, tuple(KINDS))
-        self._kind = KINDS[self._kernel]
-        self._set(
-            lengthscales(lengthscale),
-            positive("noise", noise),
-            positive("amplitude", amplitude),
-            real("mean", mean),
-        )
+        self._set_prior(lengthscale, amplitude, kernel)
+        self._noise = positive("noise", noise)
+        self._mean = real("mean", mean)
         self._warned = False
         self._clear()
 
@@ -164,41 +154,18 @@ class GaussianProcess:
     # What the process is.
 
     @property
-    def lengthscale(self) -> float | Array:
-        """One length scale, or a copy of those per feature."""
-        scale = self._lengthscale
-        return scale if isinstance(scale, float) else scale.copy()
-
-    @property
     def noise(self) -> float:
         """Noise variance of a label that is added without one of its own."""
         return self._noise
-
-    @property
-    def amplitude(self) -> float:
-        """Prior variance of the function."""
-        return self._amplitude
 
     @property
     def mean(self) -> float:
         """Prior mean."""
         return self._mean
 
-    @property
-    def kernel(self) -> str:
-        """Name of the covariance function."""
-        return self._kernel
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels added."""
-        return self._n
-
     def __repr__(self) -> str:
-        scale = self._lengthscale
-        text = f"{scale:.6g}" if isinstance(scale, float) else np.array2string(scale, precision=6)
         return (
-            f"GaussianProcess(lengthscale={text}, noise={self._noise:.6g}, "
+            f"GaussianProcess(lengthscale={self._scale_text()}, noise={self._noise:.6g}, "
             f"amplitude={self._amplitude:.6g}, mean={self._mean:.6g}, kernel={self._kernel!r}; "
             f"{self._n} labels)"
         )
@@ -397,13 +364,6 @@ class GaussianProcess:
         if not np.may_share_memory(solved, B):  # pragma: no cover
             B[:] = solved.T
 
-    def _expected(self) -> int | None:
-        """Return how many features an input must have, None if any will do."""
-        if self._n > 0:
-            return self._features
-        scale = self._lengthscale
-        return None if isinstance(scale, float) else scale.size
-
     def _begin(self, features: int) -> None:
         """Make buffers for inputs of so many features, before the first label."""
         if self._features == features:
@@ -429,14 +389,6 @@ class GaussianProcess:
         Z[:, :n] = self._Z[:, :n]
         labels[:, :n] = self._labels[:, :n]
         self._L, self._Z, self._labels, self._capacity = L, Z, labels, capacity
-
-    def _scaled(self, name: str, X: Array) -> Array:
-        """Return the inputs divided by the length scales, feature by feature: (d, m)."""
-        with np.errstate(over="ignore"):
-            scaled = np.ascontiguousarray((X * (1.0 / np.asarray(self._lengthscale))).T)
-        if not np.isfinite(scaled).all():
-            raise ValueError(f"`{name}` divided by the length scale is not finite")
-        return scaled
 
     def _warn_far(self, y: float, noise: float) -> None:
         deviations = abs(y - self._mean) / math.sqrt(self._amplitude + noise)
@@ -538,9 +490,7 @@ class GaussianProcess:
 
     def _cross(self, scaled: Array, low: int, high: int) -> Array:
         """Prior covariances of some of the scaled inputs with the labelled ones."""
-        out = np.empty((high - low, self._n))
-        covariance_rows(self._kind, self._amplitude, self._Z, self._n, scaled, low, out)
-        return out
+        return self._covariance(self._Z, self._n, scaled, low, high)
 
     def _weights(self) -> Array:
         """Return alpha = A^-1 (y - mean), kept until the labels change."""

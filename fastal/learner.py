@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
 from fastal._criterion import Criterion
-from fastal._selection import Selection
+from fastal._selection import ClassSelection, Selection
+from fastal.classifier import LaplaceClassifier, model_from_dict
 from fastal.gp import FAR, GaussianProcess
 from fastal.stopper import Stopper
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Acquisition = str | Callable[[Array, Array], ArrayLike]
+Model = GaussianProcess | LaplaceClassifier
 
 
 class ActiveLearner:
@@ -35,7 +37,7 @@ class ActiveLearner:
     ----------
     X : array_like, shape (n, d)
         The pool; a pandas object keeps its row names.
-    gp : GaussianProcess
+    gp : GaussianProcess or LaplaceClassifier
         The model, without labels; it is copied.
     stopper : Stopper or another criterion
         When to stop; it is copied, without its bounds.
@@ -43,9 +45,11 @@ class ActiveLearner:
         How many random labels come first, or which; they give no bounds.
     max_labels : int, optional
         Most labels in all; the whole pool by default.
-    acquisition : {"max_variance", "random"} or callable
-        How the next point is chosen. A callable takes mean and variance of all points and returns a
-        score for each; the largest unlabelled one wins, the lowest index among equals.
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
+        How the next point is chosen. A callable takes mean and variance of all points (of the
+        latent function, for a classifier) and returns a score for each; the largest unlabelled
+        one wins, the lowest index among equals. A classifier takes the point whose probability is
+        closest to 1/2, "uncertainty": the default stands for that as well.
     seed : int, optional
         Seed of what is random.
 
@@ -66,15 +70,17 @@ class ActiveLearner:
         self,
         X: ArrayLike,
         *,
-        gp: GaussianProcess,
+        gp: Model,
         stopper: Criterion,
         initial: int | ArrayLike = 1,
         max_labels: int | None = None,
         acquisition: Acquisition = "max_variance",
         seed: int | None = None,
     ) -> None:
-        if not isinstance(gp, GaussianProcess):
-            raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        if not isinstance(gp, Model):
+            raise TypeError(
+                f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.shown(gp)}"
+            )
         if gp.n_labels:
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
         if not isinstance(stopper, Criterion):
@@ -88,7 +94,7 @@ class ActiveLearner:
         index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
         self.names = None if index is None else list(index)
         if not callable(acquisition):
-            check.option("acquisition", acquisition, ("max_variance", "random"))
+            acquisition = _choice(acquisition, gp)
         self.acquisition = acquisition
         rng = np.random.default_rng(seed)
         self.order, self.n_initial = _first_points(initial, n, rng)
@@ -105,10 +111,12 @@ class ActiveLearner:
         self.stopper = stopper.copy().reset()
         if isinstance(self.stopper, Stopper) and self.stopper.gp is not None:
             self.stopper.gp = None  # the learner's own process gives the bounds
-        self._selection = Selection(self.gp, self.points, self.max_labels, callable(acquisition))
+        self._selection = _selection_of(
+            self.gp, self.points, self.max_labels, callable(acquisition)
+        )
         self._y: list[float] = []
         self._bounds: list[float] = []
-        self._model: GaussianProcess | None = None
+        self._model: Any = self._selection.model
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
 
@@ -146,14 +154,11 @@ class ActiveLearner:
     @property
     def largest_variance(self) -> float:
         """Largest variance of an unlabelled point; 0.0 if there is none."""
-        selection = self._selection
-        if selection.n_labels == self.n_pool:
-            return 0.0
-        return max(0.0, float(selection.state.var[selection.best()]))
+        return self._selection.largest_variance()
 
     @property
-    def model(self) -> GaussianProcess:
-        """The Gaussian process with the labels so far; not to be changed."""
+    def model(self) -> Any:
+        """The Gaussian process or classifier with the labels so far; not to be changed."""
         if self._model is None:
             self._model = self.gp.copy()
             self._model._warned = True  # said already
@@ -166,7 +171,11 @@ class ActiveLearner:
     @property
     def compilable(self) -> bool:
         """Whether labels given as an array need no Python in between."""
-        return isinstance(self.stopper, Stopper) and not callable(self.acquisition)
+        return (
+            isinstance(self._selection, Selection)
+            and isinstance(self.stopper, Stopper)
+            and not callable(self.acquisition)
+        )
 
     def ask(self) -> int:
         """Return the point to label next; the same one until `tell` is called.
@@ -215,7 +224,8 @@ class ActiveLearner:
 
     def _take(self, y: float) -> None:
         index = self.ask()
-        _warn_if_far(self.gp, np.array([y]))
+        if isinstance(self.gp, GaussianProcess):
+            _warn_if_far(self.gp, np.array([y]))
         r = self._selection.accept(index, y)
         self._asked = None
         self._y.append(y)
@@ -226,6 +236,7 @@ class ActiveLearner:
     def _compiled(self, y: Array, target: int, threads: int) -> None:
         stopper = self.stopper
         assert isinstance(stopper, Stopper)
+        assert isinstance(self._selection, Selection)
         before = self.n_labels
         bounds = np.empty(max(0, target - self.n_initial))
         try:
@@ -319,7 +330,7 @@ class ActiveLearner:
             first = [check.state_count("order", i) for i in order]
             new = cls(
                 X,
-                gp=GaussianProcess.from_dict(gp),
+                gp=model_from_dict(gp),
                 stopper=Criterion.from_dict(stopper),
                 initial=np.array(first[:n_initial], dtype=np.int64),
                 max_labels=most,
@@ -379,7 +390,7 @@ class Run:
     def __init__(self, learner: ActiveLearner, errors: Array | None, test: Any) -> None:
         self._learner = learner
         self._test = test
-        self._gp: GaussianProcess | None = None
+        self._gp: Any = None
         n = learner.n_labels
         self.indices: Ints = learner._selection.state.labels[:n].copy()
         self.labels: Array = np.array(learner._y)
@@ -413,8 +424,8 @@ class Run:
         return 0.0 if self.stopped_at is None else 1 - self.stopped_at / self.n_pool
 
     @property
-    def gp(self) -> GaussianProcess:
-        """The Gaussian process with all labels."""
+    def gp(self) -> Any:
+        """The Gaussian process or classifier with all labels."""
         if self._gp is None:
             self._gp = self._learner.model.copy()
             self._gp.rewind(self.n_labels)
@@ -531,7 +542,7 @@ def learn(
     X: ArrayLike,
     y_or_oracle: ArrayLike | Callable[[int, Array], float],
     *,
-    gp: GaussianProcess,
+    gp: Model,
     stopper: Criterion,
     initial: int | ArrayLike = 1,
     max_labels: int | None = None,
@@ -550,7 +561,7 @@ def learn(
         The pool; shape (n,) for one feature. A pandas object keeps its row names in the result.
     y_or_oracle : array_like, shape (n,), or callable
         Labels of all points (a simulation), or ``oracle(index, x) -> float`` (a campaign).
-    gp : GaussianProcess
+    gp : GaussianProcess or LaplaceClassifier
         The model, without labels; it is copied.
     stopper : Stopper or another criterion
         When to stop; it is copied, without its bounds.
@@ -558,10 +569,11 @@ def learn(
         How many random labels come first, or which; they give no bounds.
     max_labels : int, optional
         Most labels in all, the initial ones included; the whole pool by default.
-    acquisition : {"max_variance", "random"} or callable
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
         How the next point is chosen, see `ActiveLearner`. Of equal variances the lower index wins.
     test : tuple of arrays, optional
-        Inputs and labels on which to compute the expected loss after each label.
+        Inputs and labels on which to compute the expected loss after each label, the mean of
+        ``-E log p(y | f)`` under the posterior.
     on_label : callable, optional
         Called with the `ActiveLearner` after every label.
     threads : int, optional
@@ -613,12 +625,13 @@ def _go(
     workers = _cores() if threads is None else check.count("threads", threads, 1)
     if test is not None:
         test = _test_set(test, learner.points.shape[1])
+        _look_at(learner.gp, "test", test[1])
     learner._source = source
     resumed = learner.stopped
     try:
         if not callable(source):
             y = check.vector("y", source, learner.n_pool)
-            _warn_if_far(learner.gp, y)
+            _look_at(learner.gp, "y", y)
             if on_label is None and not progress and learner.compilable:
                 learner._compiled(y, learner.max_labels, workers)
             source = y.__getitem__
@@ -702,6 +715,31 @@ def _test_set(test: Any, features: int) -> tuple[Array, Array]:
     if len(X) == 0:
         raise ValueError("`test` must have at least one row, got 0")
     return X, check.vector("test", test[1], len(X))
+
+
+def _choice(acquisition: str, gp: Model) -> str:
+    """Return the name of the acquisition; a classifier's default is its own."""
+    if isinstance(gp, GaussianProcess):
+        return check.option("acquisition", acquisition, ("max_variance", "random"))
+    names = ("uncertainty", "max_variance", "random")
+    name = check.option("acquisition", acquisition, names)
+    return "uncertainty" if name == "max_variance" else name
+
+
+def _selection_of(
+    gp: Model, points: Array, capacity: int, all_points: bool
+) -> Selection | ClassSelection:
+    if isinstance(gp, LaplaceClassifier):
+        return ClassSelection(gp, points, capacity)
+    return Selection(gp, points, capacity, all_points)
+
+
+def _look_at(gp: Model, name: str, y: Array) -> None:
+    """Refuse labels that are of no use to a classifier; warn of those far from a process."""
+    if isinstance(gp, LaplaceClassifier):
+        check.class_labels(name, y, None, None)
+    elif name == "y":
+        _warn_if_far(gp, y)
 
 
 def _warn_if_far(gp: GaussianProcess, y: Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
+from fastal.classifier import LaplaceClassifier
 from fastal.plot import ABOVE, BELOW, OUTSIDE, STOP, plot_stopper, require_matplotlib
 from fastal.stopper import Stopper
 
@@ -272,7 +273,10 @@ class _DemoData:
         self.labelled = run.indices[: self.used]
         labelled = self.x[self.labelled, np.newaxis], self.y[self.labelled]
         # The process of the learner has the parameters and no labels.
-        self.mean, var = dense_posterior(run._learner.gp, *labelled, self.grid[:, np.newaxis])
+        gp = run._learner.gp
+        if isinstance(gp, LaplaceClassifier):
+            raise TypeError(f"`run` must be one of a GaussianProcess, got {check.shown(gp)}")
+        self.mean, var = dense_posterior(gp, *labelled, self.grid[:, np.newaxis])
         self.sd = np.sqrt(var)
 
 

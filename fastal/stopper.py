@@ -175,7 +175,7 @@ class Stopper(Criterion):
         Rejections in a row that stop.
     noise : float, optional
         Noise variance for `update`.
-    gp : GaussianProcess, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         Model for `observe`, which adds the labels to it.
 
     Notes
@@ -616,9 +616,9 @@ class Stopper(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> Stopper:
         *settings, gp, bounds = check.state_values(state, (*cls._settings, "gp", "bounds"))
         if gp is not None:
-            from fastal.gp import GaussianProcess
+            from fastal.classifier import model_from_dict
 
-            gp = GaussianProcess.from_dict(gp)
+            gp = model_from_dict(gp)
         if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
             raise ValueError(
                 f"`state['bounds']` must be a list of numbers, got {check.shown(bounds)}"
