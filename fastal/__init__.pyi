@@ -1,11 +1,13 @@
 # What `import fastal` offers, for type checkers; at run time __init__.py imports it on first use.
 from . import bound as bound
 from . import classifier as classifier
+from . import comparison as comparison
 from . import criteria as criteria
 from . import datasets as datasets
 from . import gp as gp
 from . import jit as jit
 from . import learner as learner
+from . import paper as paper
 from . import reference as reference
 from . import runs as runs
 from . import sequential as sequential
@@ -16,12 +18,18 @@ from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
 from .bound import gp_kl as gp_kl
-from .criteria import ErrorStability as ErrorStability
 from .classifier import LaplaceClassifier as LaplaceClassifier
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
+from .criteria import CrossValidation as CrossValidation
+from .criteria import ErrorStability as ErrorStability
 from .criteria import FixedBudget as FixedBudget
+from .criteria import GroundTruth as GroundTruth
 from .criteria import MaxUncertainty as MaxUncertainty
+from .criteria import MaxVariance as MaxVariance
 from .criteria import MinLabels as MinLabels
 from .criteria import OverallUncertainty as OverallUncertainty
+from .criteria import PACBayes as PACBayes
 from .criteria import StabilizingPredictions as StabilizingPredictions
 from .gp import GaussianProcess as GaussianProcess
 from .learner import ActiveLearner as ActiveLearner

@@ -80,6 +80,10 @@ class Criterion(ABC):
     def history(self) -> Any:
         """The numbers so far."""
 
+    def _measure(self, name: str, value: object) -> float:
+        """Check a number that is to be pushed."""
+        return check.real(name, value)
+
     def _see(self, learner: Any) -> bool:
         """Take what a learner has to show after a label: by default the bound."""
         return self.push(learner.last_bound)
@@ -182,11 +186,6 @@ class Measured(Criterion):
         self._history: list[float] = []
         self._stopped_at: int | None = None
 
-    @staticmethod
-    def _measure(name: str, value: object) -> float:
-        """Check one measure."""
-        return check.real(name, value)
-
     def _value(self, n: int) -> float:
         """Return what is compared after n steps, NaN if there is nothing yet."""
         return self._history[n - 1] if n else math.nan
@@ -286,7 +285,7 @@ class Measured(Criterion):
         try:
             new = cls(**dict(zip(cls._settings, settings, strict=True)))
             for value in history:
-                new._step(math.nan if value is None else cls._measure("history", value))
+                new._step(math.nan if value is None else new._measure("history", value))
         except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
@@ -328,20 +327,19 @@ class _Composition(Criterion):
 
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
-        r = check.real("r", r)
-        self._check_push()
+        r = self._measure("r", r)
         for member in self.members:
             member.push(r)
         return self.stopped
 
-    def _check_push(self) -> None:
+    def _measure(self, name: str, value: object) -> float:
         takes = {member._takes: member for member in self.members if member._takes}
-        for member in self.members:
-            if isinstance(member, _Composition):
-                member._check_push()
         if len(takes) > 1:
             said = " and ".join(f"{type(member).__name__} {what}" for what, member in takes.items())
             raise TypeError(f"`push` gives one number to all members, but {said}: push to each")
+        for member in self.members:  # all agree to it before one takes it
+            member._measure(name, value)
+        return check.real(name, value)
 
     def _see(self, learner: Any) -> bool:
         for member in self.members:

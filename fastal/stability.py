@@ -283,8 +283,7 @@ class StabilizingPredictions(Measured):
         self._last = None
         return super().reset()
 
-    @staticmethod
-    def _measure(name: str, value: object) -> float:
+    def _measure(self, name: str, value: object) -> float:
         return check.between(name, value, -1.0, 1.0)
 
     def _value(self, n: int) -> float:
@@ -369,8 +368,7 @@ class _Uncertainty(Measured):
         """
         return self._step(self._summary(check.class_probabilities("probabilities", probabilities)))
 
-    @staticmethod
-    def _measure(name: str, value: object) -> float:
+    def _measure(self, name: str, value: object) -> float:
         return check.zero_or_more(name, value)
 
     def _passes(self, value: float) -> bool:
@@ -526,8 +524,7 @@ class ErrorStability(Measured):
             raise ValueError("`kl` must not be empty")
         return self._step(float(divergences.max()))
 
-    @staticmethod
-    def _measure(name: str, value: object) -> float:
+    def _measure(self, name: str, value: object) -> float:
         return check.zero_or_more(name, value)
 
     def _value(self, n: int) -> float:

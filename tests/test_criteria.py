@@ -11,6 +11,7 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
+    StabilizingPredictions,
     Stopper,
     learn,
     reference,
@@ -328,6 +329,15 @@ def test_members_may_be_fed_one_by_one():
         (either & MinLabels(3)).push(1.0)
     assert (MaxVariance(0.1) & MinLabels(3)).extend([0.05, 0.05, 0.2]) == 3
     assert MinLabels(3).history.tolist() == []
+
+
+def test_a_number_that_one_member_refuses_reaches_none():
+    both = MinLabels(3) & (StabilizingPredictions() | StabilizingPredictions(0.5))
+    with pytest.raises(ValueError, match=r"`r` must be in \[-1, 1\], got 2"):
+        both.push(2.0)
+    assert [len(history) for history in (both.history[0], *both.history[1])] == [0, 0, 0]
+    with pytest.raises(TypeError, match="push to each"):
+        (MinLabels(3) & (Stopper() | MaxVariance(1.0))).push(0.5)
 
 
 @pytest.mark.parametrize(
