@@ -68,6 +68,7 @@ def add_reproduce(commands: Commands) -> None:
     )
     _add_common(figure1, out=".")
     _add_names(figure1, "datasets", DATASETS)
+    _add_names(figure1, "criteria", CRITERIA)
     figure1.set_defaults(run=_figure1, gone=0)
 
     tightness = parts.add_parser(
@@ -162,6 +163,10 @@ def _chosen(given: list[list[str]] | None, names: tuple[str, ...]) -> tuple[str,
     return tuple(name for name in names if name in wanted) or names
 
 
+def _names(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return _chosen(arguments.datasets, DATASETS), _chosen(arguments.criteria, CRITERIA)
+
+
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     shown = not arguments.quiet and sys.stderr is not None
 
@@ -202,11 +207,7 @@ def _table1(arguments: argparse.Namespace) -> int:
     with _in_words():
         from .paper import table1
 
-        table = table1(
-            _chosen(arguments.datasets, DATASETS),
-            _chosen(arguments.criteria, CRITERIA),
-            **_settings(arguments),
-        )
+        table = table1(*_names(arguments), **_settings(arguments))
         print(table)
         if arguments.out is not None:
 
@@ -232,7 +233,7 @@ def _figure1(arguments: argparse.Namespace) -> int:
         from .plot_paper import figure1
 
         require_matplotlib()
-        found = outcomes(_chosen(arguments.datasets, DATASETS), **_settings(arguments))
+        found = outcomes(*_names(arguments), **_settings(arguments))
         _written(arguments.out, {"figure1.png": figure1(found).savefig})
     return 0
 

@@ -41,7 +41,8 @@ def plot_errors(outcome: Outcome, ax: Axes) -> None:
     assert result.t_opt is not None
     labels = np.arange(1, result.max_labels + 1)
     mean, deviation = result.errors.mean(axis=0), result.errors.std(axis=0)
-    ax.fill_between(labels, mean - deviation, mean + deviation, color="tab:blue", alpha=0.15, lw=0)
+    low, high = mean - deviation, mean + deviation
+    ax.fill_between(labels, low, high, color="tab:blue", alpha=0.15, lw=0, label="± 1 sd")
     ax.plot(labels, mean, color="tab:blue", label="expected loss")
     ax.axvline(result.t_opt.mean(), color="black", lw=1.5, label="optimal")
     for name, stops in outcome.stops.items():
@@ -82,7 +83,7 @@ def figure1(outcomes: Sequence[Outcome]) -> Figure:
     for ax in axes[len(outcomes) :]:
         ax.set_axis_off()
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=7, fontsize="small")
+    figure.legend(handles, names, loc="outside lower center", ncols=8, fontsize="small")
     return figure
 
 
