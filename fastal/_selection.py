@@ -232,7 +232,7 @@ class ClassSelection:
 
     def _posterior(self) -> tuple[Array, Array]:
         if self._marginals is None:
-            self._marginals = self.model._marginals(self.Z, True)
+            self._marginals = self.model._marginals(self.Z)
         return self._marginals
 
     def grow(self, capacity: int) -> None:

@@ -311,6 +311,66 @@ def invert(U: Array, n: int, R: Array, C: Array) -> None:
             R[i, i] = 1.0 / U[i, i]
 
 
+@jit
+def whiten(s: Laplace, n: int, V: Array) -> None:
+    """Overwrite the columns k of V by U^-T W^1/2 k; V : (n, m)."""
+    m = V.shape[1]
+    for k in range(0, n, 4):
+        end = min(k + 4, n)
+        for i in range(k, end):
+            row = V[i]
+            for j in range(m):
+                row[j] *= s.root[i]
+            for r in range(i):
+                s.C[i - k, r] = -s.U[i, r]
+        # V_i = (root_i V_i - sum_{r<i} U_ri V_r) / U_ii
+        if end - k == 4:
+            add_rows_to_four(V, s.C, 0, k, 0, m, k)
+        else:
+            for i in range(k, end):
+                add_rows(V, s.C[i - k], 0, k, 0, m, V[i])
+        for i in range(k, end):
+            row = V[i]
+            add_rows(V, s.C[i - k], k, i, 0, m, row)
+            for j in range(m):
+                row[j] /= s.U[i, i]
+
+
+@jit
+def covariances(kind: int, amplitude: float, s: Laplace, n: int, X: Array, V: Array) -> None:
+    """Write prior covariances of the n labelled inputs with those of X, (d, m), to V, (n, m)."""
+    for i in range(n):
+        covariance_row(kind, amplitude, X, 0, X.shape[1], s.Z, i, V[i])
+
+
+@jit
+def marginals(
+    kind: int, amplitude: float, s: Laplace, n: int, X: Array, V: Array, mean: Array, var: Array
+) -> None:
+    """Write posterior means and variances of the latent function at the inputs X, (d, m).
+
+    V : (n, m), scratch.  mean : (m,).  var : (m,), or (0,) if they are not wanted.
+    """
+    m = mean.size
+    covariances(kind, amplitude, s, n, X, V)
+    # mu = k.a
+    for j in range(m):
+        mean[j] = 0.0
+    add_rows(V, s.a, 0, n, 0, m, mean)
+    if var.size == 0:
+        return
+    # s = k(x, x) - v.v,  v = U^-T W^1/2 k
+    whiten(s, n, V)
+    for j in range(m):
+        var[j] = amplitude
+    for i in range(n):
+        row = V[i]
+        for j in range(m):
+            var[j] -= row[j] * row[j]
+    for j in range(m):
+        var[j] = max(var[j], 0.0)
+
+
 # The mode.
 
 
