@@ -221,34 +221,38 @@ def exact_bound(K, signs, link):
     return (trace - n - mp.log(mp.det(product)) + (moved.T * P1 * moved)[0]) / 2
 
 
+def exact_bounds(x, signs, amplitude, scale, link):
+    """The bound of each label, with inputs of one feature."""
+    with mp.workdps(60):
+        K = mp.matrix(len(x), len(x))
+        for i, first in enumerate(x):
+            for j, second in enumerate(x):
+                d = (mp.mpf(first) - mp.mpf(second)) / mp.mpf(scale)
+                K[i, j] = amplitude * mp.exp(-d * d / 2)
+        return [float(exact_bound(K[:n, :n], signs[:n], link)) for n in range(1, len(signs) + 1)]
+
+
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize(("amplitude", "scale"), [(1.0, 0.5), (100.0, 300.0), (1e4, 3.0)])
 def test_bound_in_exact_arithmetic(link, amplitude, scale):
     """No kappa, although in doubles the covariances are singular at the larger scales."""
-    X = [0.1, -0.7, 0.4, 1.1]
-    signs = [1, -1, 1, 1]
+    x, signs = [0.1, -0.7, 0.4, 1.1], [1, -1, 1, 1]
     model = LaplaceClassifier(scale, amplitude=amplitude, link=link)
-    with mp.workdps(60):
-        for n in range(1, 5):
-            K = mp.matrix(n, n)
-            for i in range(n):
-                for j in range(n):
-                    d = (mp.mpf(X[i]) - mp.mpf(X[j])) / mp.mpf(scale)
-                    K[i, j] = amplitude * mp.exp(-d * d / 2)
-            expected = exact_bound(K, signs[:n], link)
-            r = model.add(X[n - 1], signs[n - 1])
-            assert abs(r - expected) < 1e-13 * max(1.0, amplitude)
+    expected = exact_bounds(x, signs, amplitude, scale, link)
+    tolerance = 1e-13 * max(1.0, amplitude)
+    np.testing.assert_allclose(model.add_batch(x, signs), expected, rtol=0, atol=tolerance)
 
 
-def test_bound_of_points_whose_weight_was_nothing():
-    """Confident points have weights of 1e-9 and below; a contradiction changes them a lot."""
-    X, y = [0.0, 0.3, 0.6, 0.2], [1, 1, 1, -1]
-    options = {"amplitude": 1e8, "kernel": "matern12", "link": "probit"}
-    model, twin = LaplaceClassifier(1.0, **options), reference.LaplaceClassifier(1.0, **options)
-    for x, label in zip(X, y, strict=True):
-        expected = twin.add(x, label)
-        assert model.add(x, label) == pytest.approx(expected, rel=1e-6)
-    assert model._state.old[core.OLD_W, :3].max() * 1e8 < 1e3  # they were
+@pytest.mark.parametrize("link", LINKS)
+def test_bound_of_a_point_whose_weight_was_nothing(link):
+    """A point far inside a class has no weight, until the last label contradicts it."""
+    x, signs = [-1.0, 1.0, 20.0, 20.5], [-1, 1, 1, -1]
+    model = LaplaceClassifier(20.0, amplitude=1e5, link=link)
+    bounds = model.add_batch(x, signs)
+    assert model._state.old[core.OLD_W, 2] < 1e-20
+    expected = exact_bounds(x, signs, 1e5, 20.0, link)
+    np.testing.assert_allclose(bounds, expected, rtol=0, atol=1e-8)
+    assert expected[-1] > 1000
 
 
 @pytest.mark.parametrize("link", LINKS)

@@ -466,7 +466,7 @@ USED.add(0.0, 0.0)
             "`y` must be finite, got inf at index 2",
         ),
         ({"gp": USED}, ValueError, "`gp` must have no labels, got 1"),
-        ({"gp": None}, TypeError, "`gp` must be a GaussianProcess, got None"),
+        ({"gp": None}, TypeError, "`gp` must be a GaussianProcess or LaplaceClassifier, got None"),
         ({"gp": GaussianProcess([1.0, 2.0])}, ValueError, r"`X` must have shape \(n, 2\)"),
         ({"stopper": None}, TypeError, "`stopper` must be a Stopper or criterion, got None"),
         (
