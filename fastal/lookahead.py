@@ -6,11 +6,11 @@ before the labels are bought, and with it the expected error after each of them.
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ class Forecast:
         Rows of the pool as maximum variance takes them, those labelled already first.
     reduction : array, shape (horizon,)
         By how much the mean squared error is still expected to fall from t labels on, in squared
-        units of the labels.
+        units of the labels. Below `n_labelled` it is for the labels as they came.
     fraction : array, shape (horizon,)
         The same over its first entry, that of one label.
     loss_fall : array, shape (horizon,)
@@ -73,8 +73,10 @@ class Forecast:
     noise_of_final : float
         The model's own standard deviation of the final error, in the unit of `reduction`.
     rho : float
-        How far labels are from their predictions, squared, over what the model expects; the labels
-        of `gp`, and five that agree with it. 1 without labels.
+        ``(5 + sum z^2) / (5 + t)`` over the t labels of `gp`, z their distance from the prediction
+        before it in standard deviations: about 1 if the model fits, and 1 without labels.
+    n_residuals : int
+        Labels behind `rho`.
     n_pool, n_labelled, horizon : int
         Number of points, of labels already there, and of labels up to which the forecast goes.
     whole : bool
@@ -91,6 +93,7 @@ class Forecast:
         *,
         noise: float,
         rho: float,
+        n_residuals: int,
         n_pool: int,
         n_labelled: int,
         whole: bool,
@@ -101,6 +104,7 @@ class Forecast:
         self.noise_of_final = noise_of_final
         self.noise = noise
         self.rho = rho
+        self.n_residuals = n_residuals
         self.n_pool = n_pool
         self.n_labelled = n_labelled
         self.whole = whole
@@ -226,6 +230,7 @@ class Forecast:
             "noise_of_final": self.noise_of_final,
             "noise": self.noise,
             "rho": self.rho,
+            "n_residuals": self.n_residuals,
             "n_pool": self.n_pool,
             "n_labelled": self.n_labelled,
             "whole": self.whole,
@@ -247,9 +252,9 @@ class Forecast:
             An equal one. What is damaged or foreign raises a ValueError that says what is wrong.
         """
         names = ("kind", "version", "order", "reduction", "noise_of_final", "noise", "rho",
-                 "n_pool", "n_labelled", "whole", "warnings")  # fmt: skip
-        kind, version, order, reduction, final, noise, rho, n, t, whole, said = check.state_values(
-            state, names
+                 "n_residuals", "n_pool", "n_labelled", "whole", "warnings")  # fmt: skip
+        kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said = (
+            check.state_values(state, names)
         )
         if (kind, version) != ("Forecast", 1):
             raise ValueError(
@@ -267,6 +272,7 @@ class Forecast:
                 check.zero_or_more("noise_of_final", final),
                 noise=check.positive("noise", noise),
                 rho=check.positive("rho", rho),
+                n_residuals=check.state_count("n_residuals", residuals),
                 n_pool=n,
                 n_labelled=t,
                 whole=check.flag("whole", whole),
@@ -275,27 +281,28 @@ class Forecast:
         except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """What the labels up to the horizon would buy, and when most of it is bought, in words."""
         now, end = self.n_labelled, self.horizon
-        more = end - now
-        labels = f"{more} more labels" if now else f"{more} labels"
+        labels = f"{end - now} more labels" if now else f"{end} labels"
         if now > 1:
             gained = self.reduction[0] - self.reduction[now - 1]
-            share = self.reduction[now - 1] / gained if gained > 0 else np.inf
-            size = f"about {share:.2g} times" if share >= 1 else f"about {100 * share:.2g} % of"
-            bought = f"by {size} what was gained so far"
+            share = self.reduction[now - 1] / gained if gained > 0 else math.inf
+            size = f"{_percent(share)} of" if share < 1 else f"{share:.2g} times"
+            bought = f"about {size} what was gained so far"
         else:
-            bought = f"by about {self.loss_fall[0]:.2g} nats from the first one on"
-        said = [f"{labels} would lower the expected loss {bought} (within a factor of two)"]
+            bought = f"about {self.loss_fall[0]:.2g} nats, from the first one on"
+        text = f"{labels} would lower the expected loss by {bought} (within a factor of two); "
         stop = self.labels_for(0.05)
-        whole = "of the pool" if self.whole else "up to the horizon"
         if stop is None:
-            said.append(f"5 % of it or less is left only after more than {end} labels")
-        elif stop > now:
-            said.append(f"95 % of what all labels {whole} buy is bought after {stop}")
-        else:
-            said.append(f"95 % of what all labels {whole} buy is bought already, after {stop}")
-        return "; ".join(said + list(self.warnings))
+            return text + f"the last 5 % of all that can be bought lie beyond {end} labels"
+        end_of = "the pool" if self.whole else "the horizon"
+        when = "already, after" if stop <= now else "after"
+        return text + f"95 % of what labels up to the end of {end_of} buy is bought {when} {stop}"
+
+    def __str__(self) -> str:
+        return "; ".join((self.summary, *self.warnings))
 
     def __repr__(self) -> str:
         return (
@@ -384,7 +391,7 @@ def forecast(
     >>> X = np.random.default_rng(0).uniform(0, 10, 100)
     >>> ahead = forecast(X, GaussianProcess(1.0, 0.01), labelled=[0])
     >>> ahead.labels_for(0.05), ahead.labels_at_price(0.2)
-    (15, 17)
+    (9, 13)
     >>> ahead.fraction[[0, 4, 9, 14, 19]].round(3)
     array([1.   , 0.638, 0.257, 0.04 , 0.007])
     """
@@ -428,7 +435,8 @@ def forecast(
                 reduction, final = _on_pool(gp, V, len(done), last, n_samples)
             else:
                 reduction, final = _on_reference(gp, points[order], others)
-    rho = _rho(gp)
+    white = gp._labels[WHITE, : gp.n_labels] if gp.n_labels else np.empty(0)
+    rho = _rho(float(white @ white), len(white))
     said = tuple(_doubts(gp, repeated, n, rho))
     for text in said:
         warnings.warn(text, UserWarning, stacklevel=2)
@@ -438,11 +446,225 @@ def forecast(
         final,
         noise=gp.noise,
         rho=rho,
+        n_residuals=gp.n_labels,
         n_pool=n,
         n_labelled=len(done),
         whole=n <= WHOLE_POOL,
         warnings=said,
     )
+
+
+class LookAhead(Criterion):
+    """Stop when the labels that are left are forecast to buy too little.
+
+    The forecast is made once, before the labels; a label then costs O(1). The paper's criterion
+    stays the default of fastal: this one needs hyper-parameters that can be trusted (see
+    `forecast`), and selection by maximum variance.
+
+    Parameters
+    ----------
+    eps : float, optional
+        Stop when at most this share of what all labels after the first buy is left, in (0, 1); 0.05
+        if nothing else is given.
+    price : float, optional
+        Instead: stop when further labels cost more than they buy, see `Forecast.labels_at_price`.
+    paper : bool, optional
+        Instead: stop when the rest lies within the noise of the final error, which is what the
+        paper's experiments call converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, LookAhead, forecast
+    >>> X = np.random.default_rng(0).uniform(0, 10, 100)
+    >>> gp = GaussianProcess(1.0, 0.01)
+    >>> rule = LookAhead(eps=0.05).begin(forecast(X, gp, labelled=[0]))
+    >>> rule.stops_at
+    15
+    >>> _ = gp.add(X[0], np.sin(X[0]))
+    >>> for i in rule.forecast.order[1:]:
+    ...     mean, var = gp.predict(X[[i]], return_var=True)
+    ...     if rule.update(mean, var, np.sin(X[i])):
+    ...         break
+    ...     _ = gp.add(X[i], np.sin(X[i]))
+    >>> rule.reason
+    'after 15 labels 4 % of what all labels buy is left (at most 5 % was asked for)'
+    """
+
+    def __init__(
+        self, eps: float | None = None, *, price: float | None = None, paper: bool = False
+    ) -> None:
+        paper = check.flag("paper", paper)
+        if (eps is not None) + (price is not None) + paper > 1:
+            raise ValueError(
+                f"`eps`, `price` and `paper` exclude one another, got {eps}, {price} and {paper}"
+            )
+        if eps is None and price is None and not paper:
+            eps = 0.05
+        self.eps = None if eps is None else check.probability("eps", eps)
+        self.price = None if price is None else check.positive("price", price)
+        self.paper = paper
+        self.forecast: Forecast | None = None
+        self.stops_at: int | None = None
+        self.reset()
+
+    def begin(self, forecast: Forecast) -> Self:
+        """Take the forecast of a pool, before the first bound; return the criterion itself.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            Its labels already there are those that give no bounds. The next bound is that of the
+            label after them. A new forecast, as after a change of hyper-parameters, starts again.
+
+        Returns
+        -------
+        LookAhead
+            Without bounds; `stops_at` is the number of labels at which it will stop, or None.
+        """
+        if not isinstance(forecast, Forecast):
+            raise TypeError(f"`forecast` must be a Forecast, got {check.shown(forecast)}")
+        self.forecast = forecast
+        if self.eps is not None:
+            self.stops_at = forecast.labels_for(self.eps)
+        elif self.price is not None:
+            self.stops_at = forecast.labels_at_price(self.price)
+        else:
+            self.stops_at = forecast.labels_as_paper()
+        return self.reset()
+
+    def push(self, r: float) -> bool:
+        """Take the bound of one label, of which only the number counts."""
+        check.real("r", r)
+        self._begun()
+        self._seen += 1
+        return self.stopped
+
+    def update(self, mean: Any, var: Any, y: Any, noise: float | None = None) -> bool:
+        """Take one label, and compare it with what the model had expected.
+
+        Parameters
+        ----------
+        mean, var, y : float
+            Posterior before the label, and the label.
+        noise : float, optional
+            Noise variance; that of the forecast by default.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop.
+        """
+        ahead = self._begun()
+        noise = ahead.noise if noise is None else check.positive("noise", noise)
+        means = check.vector("mean", mean)
+        variances = check.not_negative("var", check.vector("var", var, means.size))
+        labels = check.vector("y", y, means.size)
+        # z^2 = d^2 / (s + noise)
+        self._squares += float(np.sum((labels - means) ** 2 / (variances + noise)))
+        self._compared += means.size
+        self._seen += means.size
+        return self.stopped
+
+    def _begun(self) -> Forecast:
+        if self.forecast is None:
+            raise ValueError("LookAhead has no forecast yet: call begin(forecast(X, gp)) first")
+        return self.forecast
+
+    def reset(self) -> Self:
+        """Forget all bounds, but not the forecast; return the criterion itself."""
+        self._seen = self._compared = 0
+        self._squares = 0.0
+        return self
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, those before the first bound included."""
+        return self._seen + (self.forecast.n_labelled if self.forecast else 0)
+
+    @property
+    def rho(self) -> float:
+        """Squared residuals over what the model expects, of the labels compared so far."""
+        if self.forecast is None:
+            return 1.0
+        before = self.forecast.n_residuals
+        squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
+        return _rho(squares + self._squares, before + self._compared)
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        if self.forecast is None or self.stops_at is None:
+            return None
+        # if there are more labels than were needed, the first bound says so
+        needed = max(1, self.stops_at - self.forecast.n_labelled)
+        return needed if self._seen >= needed else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet, and whether the labels fit the model."""
+        ahead = self.forecast
+        if ahead is None:
+            return "there is no forecast yet"
+        bounds = self.stopped_at
+        labels = self.n_labels if bounds is None else bounds + ahead.n_labelled
+        left = float(ahead.fraction[min(max(labels, 1), ahead.horizon) - 1])
+        text = f"after {labels} labels {_percent(left)} of what all labels buy is left ("
+        if self.stopped:
+            text += self._rule()
+        elif self.stops_at is None:
+            text += f"no stop up to the horizon of {ahead.horizon} labels"
+        else:
+            text += f"the stop will be at {self.stops_at}"
+        misfit = _misfit(self.rho)
+        return f"{text}); {misfit}" if misfit else f"{text})"
+
+    def _rule(self) -> str:
+        if self.eps is not None:
+            return f"at most {_percent(self.eps)} was asked for"
+        if self.price is not None:
+            return f"further ones cost more than they buy at the price {self.price:g}"
+        return "less than the noise of the final error"
+
+    def __repr__(self) -> str:
+        if self.paper:
+            return "LookAhead(paper=True)"
+        name = "eps" if self.price is None else "price"
+        return f"LookAhead({name}={getattr(self, name):g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        return {
+            "kind": "LookAhead",
+            "version": FORMAT,
+            "eps": self.eps,
+            "price": self.price,
+            "paper": self.paper,
+            "forecast": None if self.forecast is None else self.forecast.to_dict(),
+            "seen": self._seen,
+            "compared": self._compared,
+            "squares": self._squares,
+        }
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> LookAhead:
+        names = ("eps", "price", "paper", "forecast", "seen", "compared", "squares")
+        eps, price, paper, ahead, seen, compared, squares = check.state_values(state, names)
+        try:
+            new = cls(eps, price=price, paper=paper)
+            squares = check.zero_or_more("squares", squares)
+        except TypeError as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        if ahead is not None:
+            new.begin(Forecast.from_dict(ahead))
+        new._seen = check.state_count("seen", seen)
+        new._compared = check.state_count("compared", compared)
+        new._squares = squares
+        return new
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
 
 
 # What is given ----------------------------------------------------------------------------------
@@ -510,11 +732,9 @@ def _horizon(horizon: int | None, n: int, labels: int) -> int:
     return last
 
 
-def _rho(gp: GaussianProcess) -> float:
-    """Return (5 + sum z^2) / (5 + t), z the standardised residuals of the labels of the process."""
-    t = gp.n_labels
-    white = gp._labels[WHITE, :t] if t else np.empty(0)
-    return float((PRIOR_LABELS + white @ white) / (PRIOR_LABELS + t))
+def _rho(squares: float, labels: int) -> float:
+    """Return (5 + sum z^2) / (5 + t)."""
+    return (PRIOR_LABELS + squares) / (PRIOR_LABELS + labels)
 
 
 def _doubts(gp: GaussianProcess, repeated: int, n: int, rho: float) -> list[str]:
@@ -532,20 +752,20 @@ def _doubts(gp: GaussianProcess, repeated: int, n: int, rho: float) -> list[str]
             "the noise on more data, or set it to what labels really vary by"
         )
     text = _misfit(rho)
-    return said + [text] if text else said
+    return [*said, text] if text else said
 
 
 def _misfit(rho: float) -> str:
     """Return what a rho far from 1 means, or nothing."""
     if rho > MISFIT:
         return (
-            f"labels are {np.sqrt(rho):.2g} times as far from their predictions as the model "
+            f"labels are {math.sqrt(rho):.2g} times as far from their predictions as the model "
             "expects: fit the hyper-parameters again (with amplitude=True), or give the process "
             "more noise"
         )
     if rho < 1 / MISFIT:
         return (
-            f"labels are {np.sqrt(1 / rho):.2g} times as near to their predictions as the model "
+            f"labels are {math.sqrt(1 / rho):.2g} times as near to their predictions as the model "
             "expects: fit the hyper-parameters again (with amplitude=True), or scale the labels"
         )
     return ""
@@ -599,7 +819,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _fail(status: int) -> None:
+def _fail(status: int) -> NoReturn:
     raise np.linalg.LinAlgError(
         f"the factor breaks down at label {status}: the points repeat one another to the last "
         "digit; increase the noise variance or leave out duplicates"
