@@ -415,7 +415,7 @@ def test_lookahead_follows_the_labels():
     squares = 0.0
     for i in ahead.order[1:20]:
         mean, var = gp.predict(X[[i]], return_var=True)
-        rule.update(mean, var, y[i])
+        rule.update(mean[0], var[0], y[i])
         squares += float((y[i] - mean[0]) ** 2 / (var[0] + gp.noise))
         gp.add(X[i], y[i])
     assert rule.n_labels == 20
@@ -425,7 +425,8 @@ def test_lookahead_follows_the_labels():
         later = LookAhead(0.01).begin(forecast(X, gp))
     assert later.rho == pytest.approx(later.forecast.rho, rel=1e-14)
     i = ahead.order[20]
-    later.update(*gp.predict(X[[i]], return_var=True), y[i])
+    mean, var = gp.predict(X[[i]], return_var=True)
+    later.update(mean[0], var[0], y[i])
     gp.add(X[i], y[i])
     with pytest.warns(UserWarning, match="times as far"):
         assert later.rho == pytest.approx(forecast(X, gp).rho, rel=1e-10)
@@ -500,7 +501,7 @@ def test_wrong_use_of_lookahead():
         (lambda: rule.update(0.0, -1.0, 0.0), "`var` must not be negative"),
         (lambda: rule.update(0.0, 1.0, math.inf), "`y` must be finite"),
         (lambda: rule.update(0.0, 1.0, 0.0, noise=0.0), "`noise` must be positive"),
-        (lambda: rule.update(0.0, 1.0, [0.0, 1.0]), "`y` must have 1 elements, got 2"),
+        (lambda: rule.update(-1e200, 1.0, 1e200), "`y` is too far from `mean`, got 1e\\+200 and"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

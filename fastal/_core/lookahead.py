@@ -17,7 +17,10 @@ from fastal._core.jit import jit, jit_fused
 from fastal._core.symbols import dpstrf, dsyrk, dtrsm
 
 Array = NDArray[np.float64]
-Ints32 = NDArray[np.int32]
+
+# Columns of L that one product of matrices takes: few enough that little of the zero triangle of L
+# goes into it, and enough for BLAS.
+COLUMNS = 96
 
 
 @jit_fused
@@ -47,24 +50,27 @@ def free_selection(V: Array, first: int, x: Array, a: float, S: Array, w: Array)
     """
     n = V.shape[0]
     m = n - first
-    text = np.empty(4, dtype=np.uint8)
-    text[0], text[1], text[2], text[3] = 76, 78, 84, 82  # L, N, T, R
-    whole = np.empty(5, dtype=np.int32)
+    text = np.empty(2, dtype=np.uint8)
+    text[0], text[1] = 76, 78  # L, N
+    whole = np.empty(7, dtype=np.int32)
     whole[0], whole[1], whole[2] = m, n, 1
-    real = np.empty(3)
-    real[0], real[1], real[2] = 1.0, 0.0, -1.0  # a tolerance below 0 is LAPACK's own
+    real = np.empty(2)
+    real[0], real[1] = 1.0, -1.0  # a tolerance below 0 is LAPACK's own
     c, k, f = text.ctypes.data, whole.ctypes.data, real.ctypes.data
-    # To BLAS, which goes column by column, V is L:  S = L L^T + x x^T, the lower triangle
-    corner = V.ctypes.data + 8 * (first * n + first)
-    dsyrk(c, c + 1, k, k, f, corner, k + 4, f + 8, S.ctypes.data, k)
+    # S = x x^T + L L^T, the lower triangle; to BLAS, which goes column by column, V is L
     for j in range(m):
         column = S[j * m : (j + 1) * m]
         for i in range(j, m):
-            column[i] += x[first + i] * x[first + j]
+            column[i] = x[first + i] * x[first + j]
+    for low in range(0, m, COLUMNS):
+        whole[5], whole[6] = m - low, min(COLUMNS, m - low)
+        corner = V.ctypes.data + 8 * (first + low) * (n + 1)
+        target = S.ctypes.data + 8 * low * (m + 1)
+        dsyrk(c, c + 1, k + 20, k + 24, f, corner, k + 4, f, target, k)
     pivots = np.empty(m, dtype=np.int32)
     work = np.empty(2 * m)
     dpstrf(
-        c, k, S.ctypes.data, k, pivots.ctypes.data, k + 12, f + 16, work.ctypes.data, k + 16
+        c, k, S.ctypes.data, k, pivots.ctypes.data, k + 12, f + 8, work.ctypes.data, k + 16
     )  # fmt: skip
     if whole[4] != 0:
         return first + whole[3] + 1
