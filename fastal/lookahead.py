@@ -10,6 +10,7 @@ import math
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -43,19 +44,23 @@ THREADS_FROM = 200
 HELD_OUT = 10
 MOST_HELD_OUT = 1000
 
+# Reference inputs whose covariances make up `noise_of_final`, at most.
+PAIRED = 500
+
 # Labels beyond those there are, for a larger pool without `horizon`.
 FAR_AHEAD = 1000
 
 # rho starts as 1 with the weight of so many labels.
 PRIOR_LABELS = 5
 
-# When to warn: rho outside of (1 / MISFIT, MISFIT), a noise variance that is at the lower bound of
-# `fit_hyperparameters`, a share of rows that repeat others.
-MISFIT = 2.0
+# When to warn: rho outside of these (on the paper's six sets forecasts held within them), a noise
+# variance at the lower bound of `fit_hyperparameters`, a share of rows that repeat others.
+TOO_NEAR, TOO_FAR = 1 / 3, 2.0
 TINY_NOISE = 1.001e-4
 MANY_REPEATED = 0.05
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """What the labels of a pool are expected to buy, one after the other.
 
@@ -75,6 +80,8 @@ class Forecast:
         ``(1 + rho) / (2 noise)`` times `reduction`.
     noise_of_final : float
         The model's own standard deviation of the final error, in the unit of `reduction`.
+    noise : float
+        Noise variance of the process.
     rho : float
         ``(5 + sum z^2) / (5 + t)`` over the t labels of `gp`, z their distance from the prediction
         before it in standard deviations: about 1 if the model fits, and 1 without labels.
@@ -88,30 +95,16 @@ class Forecast:
         Why to trust it less.
     """
 
-    def __init__(
-        self,
-        order: Ints,
-        reduction: Array,
-        noise_of_final: float,
-        *,
-        noise: float,
-        rho: float,
-        n_residuals: int,
-        n_pool: int,
-        n_labelled: int,
-        whole: bool,
-        warnings: tuple[str, ...],
-    ) -> None:
-        self.order = order
-        self.reduction = reduction
-        self.noise_of_final = noise_of_final
-        self.noise = noise
-        self.rho = rho
-        self.n_residuals = n_residuals
-        self.n_pool = n_pool
-        self.n_labelled = n_labelled
-        self.whole = whole
-        self.warnings = warnings
+    order: Ints
+    reduction: Array
+    noise_of_final: float
+    noise: float
+    rho: float
+    n_residuals: int
+    n_pool: int
+    n_labelled: int
+    whole: bool
+    warnings: tuple[str, ...]
 
     @property
     def horizon(self) -> int:
@@ -378,7 +371,7 @@ def forecast(
 
     `noise_of_final` is ``sqrt(2 G)``, G the mean over pairs i != j of ``C_ij^2``, where
     ``C_ij = -P_ij / (P_ii P_jj - P_ij^2)`` is the covariance of two points given all others; with
-    `reference`, the covariance of two of these at the end.
+    `reference`, the covariance of two of the first 500 of these at the end.
 
     **Limits.** The hyper-parameters must not come from a handful of the same labels: with those of
     100 to 200 earlier points it is clearly better than a fixed budget, with those of the labels
@@ -761,13 +754,13 @@ def _doubts(gp: GaussianProcess, repeated: int, n: int, rho: float) -> list[str]
 
 def _misfit(rho: float) -> str:
     """Return what a rho far from 1 means, or nothing."""
-    if rho > MISFIT:
+    if rho > TOO_FAR:
         return (
             f"labels are {math.sqrt(rho):.2g} times as far from their predictions as the model "
             "expects: fit the hyper-parameters again (with amplitude=True), or give the process "
             "more noise"
         )
-    if rho < 1 / MISFIT:
+    if rho < TOO_NEAR:
         return (
             f"labels are {math.sqrt(1 / rho):.2g} times as near to their predictions as the model "
             "expects: fit the hyper-parameters again (with amplitude=True), or scale the labels"
@@ -883,14 +876,14 @@ def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Arra
     model.add_batch(points, np.full(len(points), gp.mean))
     scaled = model._scaled("reference", others)
     n, m = len(points), len(others)
-    few = min(m, MOST_HELD_OUT)
+    few = min(m, PAIRED)
     V, falls = np.empty((few, n)), np.zeros(n)
     for low in range(0, m, PANEL):
         block = model._cross(scaled, low, min(m, low + PANEL))
         model._solve(block, n)
         # var_i(t) = k(x_i, x_i) - sum over r < t of V_ir^2
         falls += np.einsum("ij,ij->j", block, block)
-        V[low : low + PANEL] = block[: few - low]
+        V[low : low + PANEL] = block[: max(0, few - low)]
     reduction = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0) / m
     C = np.empty((few, few))
     covariance_rows(gp._kind, gp.amplitude, scaled, few, scaled, 0, C)
