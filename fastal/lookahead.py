@@ -420,6 +420,11 @@ def forecast(
             rest = np.setdiff1d(np.arange(n), done)
             if others is None:
                 count = min(MOST_HELD_OUT, len(rest) // HELD_OUT)
+                if count < 2:
+                    raise ValueError(
+                        f"`reference` must be given: {len(rest)} of {n} points are unlabelled, too "
+                        "few to hold some of them out"
+                    )
                 held = np.random.default_rng(seed).choice(rest, count, replace=False)
                 others, rest = points[held], np.setdiff1d(rest, held)
                 last = min(last, len(done) + len(rest))

@@ -174,6 +174,8 @@ def test_a_large_pool_holds_out_its_own_reference(monkeypatch):
     assert whole.horizon == 73
     assert again.noise_of_final != ahead.noise_of_final  # the held-out rows may be selected there
     np.testing.assert_array_equal(forecast(X, gp, labelled=[7, 3], seed=3).order, ahead.order)
+    with pytest.raises(ValueError, match="`reference` must be given: 19 of 80 points are unlabell"):
+        forecast(X, gp, labelled=range(61))
 
 
 # What is given ----------------------------------------------------------------------------------
