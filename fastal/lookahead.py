@@ -678,15 +678,7 @@ def _labelled(labelled: ArrayLike | None, gp: GaussianProcess, Z: Array) -> Ints
     found = _rows_of_labels(gp, Z) if t else np.empty(0, dtype=np.int64)
     if labelled is None:
         return found
-    rows: NDArray[Any] = np.asarray(labelled)
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise TypeError(f"`labelled` must hold indices, got {check.shown(labelled)}")
-    chosen = rows.astype(np.int64)
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < n):
-        bad = int(chosen[(chosen < 0) | (chosen >= n)][0])
-        raise ValueError(f"`labelled` must hold indices in [0, {n}), got {bad}")
-    if len(np.unique(chosen)) != len(chosen):
-        raise ValueError(f"`labelled` must not hold an index twice, got {check.shown(labelled)}")
+    chosen = check.indices("labelled", labelled, n)
     if t and not (len(chosen) == t and np.array_equal(Z[:, chosen], Z[:, found])):
         raise ValueError(
             f"`labelled` must be the rows of the {t} labels of `gp`, in order, got "

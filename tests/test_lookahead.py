@@ -253,7 +253,7 @@ BAD = [
     ({"labelled": [30]}, ValueError, r"`labelled` must hold indices in \[0, 30\), got 30"),
     ({"labelled": [-1]}, ValueError, r"`labelled` must hold indices in \[0, 30\), got -1"),
     ({"labelled": [2, 2]}, ValueError, r"`labelled` must not hold an index twice, got \[2, 2\]"),
-    ({"labelled": [0.5]}, TypeError, r"`labelled` must hold indices, got \[0.5\]"),
+    ({"labelled": [0.5]}, TypeError, r"`labelled` must be indices, got \[0.5\]"),
     ({"horizon": 31}, ValueError, r"`horizon` must be between 2 and the size of the pool \(30\)"),
     ({"horizon": 3, "labelled": [0, 1, 2]}, ValueError, "`horizon` must be between 4 and"),
     ({"horizon": 2.5}, TypeError, "`horizon` must be an integer, got 2.5"),
