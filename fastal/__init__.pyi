@@ -7,6 +7,7 @@ from . import datasets as datasets
 from . import gp as gp
 from . import jit as jit
 from . import learner as learner
+from . import lookahead as lookahead
 from . import paper as paper
 from . import reference as reference
 from . import runs as runs
@@ -35,6 +36,9 @@ from .gp import GaussianProcess as GaussianProcess
 from .learner import ActiveLearner as ActiveLearner
 from .learner import Run as Run
 from .learner import learn as learn
+from .lookahead import Forecast as Forecast
+from .lookahead import LookAhead as LookAhead
+from .lookahead import forecast as forecast
 from .runs import RunsDistribution as RunsDistribution
 from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method

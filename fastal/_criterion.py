@@ -84,6 +84,10 @@ class Criterion(ABC):
         """Check a number that is to be pushed."""
         return check.real(name, value)
 
+    def _begin(self, learner: Any) -> None:
+        """Look at a learner before its first label: by default there is nothing to see."""
+        return
+
     def _see(self, learner: Any) -> bool:
         """Take what a learner has to show after a label: by default the bound."""
         return self.push(learner.last_bound)
@@ -340,6 +344,10 @@ class _Composition(Criterion):
         for member in self.members:  # all agree to it before one takes it
             member._measure(name, value)
         return check.real(name, value)
+
+    def _begin(self, learner: Any) -> None:
+        for member in self.members:
+            member._begin(learner)
 
     def _see(self, learner: Any) -> bool:
         for member in self.members:

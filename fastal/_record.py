@@ -35,6 +35,13 @@ class Record:
         self.initial, self.bounds = initial, bounds
         self.errors, self.prior_error = errors, prior_error
 
+    def unit_process(self) -> GaussianProcess:
+        """Return the process for inputs that are divided by the length scales."""
+        gp = self.gp
+        return GaussianProcess(
+            1.0, gp.noise, amplitude=gp.amplitude, mean=gp.mean, kernel=gp.kernel
+        )
+
     def _cross(self, Z: Array) -> Array:
         """Return the prior covariances of some inputs with the labels, (m, T)."""
         labelled = np.ascontiguousarray(self.Z[:, self.order])

@@ -290,6 +290,20 @@ def points(name: str, X: ArrayLike, features: int | None) -> Array:
     return finite_array(name, array)
 
 
+def indices(name: str, values: Any, n: int, wanted: str = "indices") -> NDArray[np.int64]:
+    """Check for different row numbers below n; `wanted` says what else might have been given."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+    chosen = array.astype(np.int64)
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < n):
+        bad = int(chosen[(chosen < 0) | (chosen >= n)][0])
+        raise ValueError(f"`{name}` must hold indices in [0, {n}), got {bad}")
+    if len(np.unique(chosen)) != len(chosen):
+        raise ValueError(f"`{name}` must not hold an index twice, got {shown(values)}")
+    return chosen
+
+
 def label_noise(noise: Any, default: float, size: int) -> Array:
     """Return one noise variance a label, from None, one number or one per label."""
     if noise is None:

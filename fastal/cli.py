@@ -128,11 +128,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
     from .commands import add_demo, add_run  # not at the top: they use what is defined here
+    from .commands_forecast import add_forecast
     from .commands_reproduce import add_compare, add_reproduce
     from .commands_simulate import add_simulate
 
     add_demo(commands)
     add_run(commands)
+    add_forecast(commands)
     add_simulate(commands)
     add_compare(commands)
     add_reproduce(commands)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .cli import Commands
     from .gp import GaussianProcess
     from .learner import Run
+    from .lookahead import Forecast
     from .table import Table
 
 # Hyper-parameters of the demonstration. They are what
@@ -296,7 +297,7 @@ def _run(arguments: argparse.Namespace) -> int:
             # The learner speaks of its arguments; here they are options.
             text = str(error).replace("`max_labels`", "--max-labels")
             raise _UserError(f"{name}: {text}") from None
-    final = runs.last
+        ahead = _look_ahead(X[pool], gp, final := runs.last)
 
     features = "1 feature" if len(table.features) == 1 else f"{len(table.features)} features"
     _say(
@@ -331,6 +332,8 @@ def _run(arguments: argparse.Namespace) -> int:
         _say(
             "error now", _error_text(errors.loss_now, errors.rms_now, table.target, final.n_labels)
         )
+    if ahead is not None:
+        _say("forecast", _forecast_text(ahead, len(pool)))
     if arguments.out is not None:
         record = _record(arguments, table, gp, final, errors, pool, test)
         _write(arguments.out, record, final)
@@ -382,6 +385,27 @@ def _fitted(X: Any, y: Any, noise: float | None) -> GaussianProcess:
     fit.fit_hyperparameters(X, y, bounds={"noise": (noise, noise)})
     # Exactly the noise that was asked for: the search goes by logarithms.
     return GaussianProcess(lengthscale=fit.lengthscale, noise=noise)
+
+
+def _look_ahead(X: Any, gp: GaussianProcess, run: Run) -> Forecast | None:
+    """Return the forecast of the pool, made before its first bound; None if it cannot be made."""
+    from .lookahead import forecast
+
+    try:
+        return forecast(X, gp, labelled=run.indices[: run.n_initial])
+    except ValueError:  # hardly any points, or more duplicates than others
+        return None
+
+
+def _forecast_text(ahead: Forecast, n_pool: int) -> str:
+    stop = ahead.labels_for(0.05)
+    if stop is None:
+        return f"LookAhead(eps=0.05) would not have stopped within {ahead.horizon} labels."
+    left = f"{ahead.fraction[stop - 1]:.1%}"
+    return (
+        f"LookAhead(eps=0.05) would have stopped after {stop} of {n_pool} labels: the rest was "
+        f"forecast to buy {left} of what labels after the first buy."
+    )
 
 
 def _error_text(loss: float, rms: float, target: str, labels: int) -> str:

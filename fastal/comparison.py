@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
 from fastal.gp import GaussianProcess
+from fastal.lookahead import LookAhead
 from fastal.paper import (
     CRITERIA,
     N_THRESHOLDS,
@@ -28,6 +29,10 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+# Criteria that need no threshold from this kind of data, but hyper-parameters to be trusted.
+AHEAD = {"look_ahead_5%": LookAhead(eps=0.05), "look_ahead_paper": LookAhead(paper=True)}
+
+
 class Row(NamedTuple):
     """What one criterion does, as means over the runs with their standard errors.
 
@@ -36,7 +41,7 @@ class Row(NamedTuple):
     criterion : str
         Its name; "fixed_budget" is the same number of labels always.
     threshold : float
-        What it was tuned to; NaN for the proposed one, which needs none.
+        What it was tuned to; NaN for those that need none.
     labels, labels_se : float
         Labels at the stop.
     e_stop, e_stop_se : float
@@ -182,13 +187,14 @@ def compare(
     settings: dict[str, Any] = {"jobs": jobs, "progress": progress}
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
     tuning = campaigns(problem, count, first + 1_000_003, **settings)
-    campaign = campaigns(problem, count, first, **settings)
+    campaign = campaigns(problem, count, first, more=tuple(AHEAD.values()), **settings)
     tuned = {name: best_threshold(name, tuning, _tried(tuning, name)) for name in SEARCHED}
     tuned["ground_truth"] = true_threshold(tuning)
     stops = {
         name: campaign.result.n_labels if name == "proposed" else campaign.stops(name, tuned[name])
         for name in CRITERIA
     }
+    stops |= dict(zip(AHEAD, campaign.more_stops.T, strict=True))
     tuned["fixed_budget"] = _best_budget(tuning)
     stops["fixed_budget"] = np.full(count, int(tuned["fixed_budget"]))
     return Comparison(campaign, tuned, stops)

@@ -119,6 +119,7 @@ class ActiveLearner:
         self._model: Any = self._selection.model
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
+        self.stopper._begin(self)
 
     @property
     def n_pool(self) -> int:
@@ -144,6 +145,14 @@ class ActiveLearner:
     def last_bound(self) -> float:
         """Bound of the last label."""
         return self._bounds[-1]
+
+    @property
+    def residuals(self) -> Array:
+        """Distances of the labels from their predictions before them, in standard deviations."""
+        # z_t = (y_t - mu_t) / sqrt(s_t + noise), the whitened labels
+        state: Any = self._selection.state
+        z: Array = state.white[: self.n_labels]
+        return z
 
     @property
     def unlabelled(self) -> NDArray[np.bool_]:
@@ -696,15 +705,7 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
         if number > n:
             raise ValueError(f"`initial` must be at most the size of the pool ({n}), got {number}")
         return rng.permutation(n)[:number].astype(np.int64), number
-    array: NDArray[Any] = np.asarray(initial)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"`initial` must be a number or indices, got {check.shown(initial)}")
-    chosen = array.astype(np.int64)
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < n):
-        bad = int(chosen[(chosen < 0) | (chosen >= n)][0])
-        raise ValueError(f"`initial` must hold indices in [0, {n}), got {bad}")
-    if len(np.unique(chosen)) != len(chosen):
-        raise ValueError(f"`initial` must not hold an index twice, got {check.shown(initial)}")
+    chosen = check.indices("initial", initial, n, "a number or indices")
     return chosen, len(chosen)
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal import datasets as data
+from fastal._criterion import Criterion
 from fastal.bound import bound_constant
 from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
@@ -177,11 +178,14 @@ class Campaigns(NamedTuple):
     histories : dict
         Measures of the other criteria, shape (n_runs, pool_size - 1): the first is that after two
         labels.
+    more_stops : ndarray of int, shape (n_runs, k)
+        Labels at the stop of further criteria, or the pool's size.
     """
 
     problem: Problem
     result: Simulation
     histories: dict[str, Array]
+    more_stops: Ints
 
     def stops(self, criterion: str, threshold: float) -> Ints:
         """Return the labels of each run at a criterion's first crossing, or the pool's size."""
@@ -198,7 +202,7 @@ class Campaigns(NamedTuple):
 
 def campaigns(
     problem: Problem, runs: int = 100, seed: int = 0, *, others: bool = True,
-    jobs: int | None = None, progress: bool = False,
+    more: Sequence[Criterion] = (), jobs: int | None = None, progress: bool = False,
 ) -> Campaigns:  # fmt: skip
     """Run the campaigns of one data set.
 
@@ -212,6 +216,8 @@ def campaigns(
         Seed of the pools.
     others : bool
         Whether to compute what the other criteria go by.
+    more : sequence of criteria
+        Further ones, to be run beside them.
     jobs : int, optional
         Threads, as in `simulate`; they change nothing.
     progress : bool
@@ -222,11 +228,12 @@ def campaigns(
     Campaigns
         All runs go on to the end of the pool.
     """
+    judges = _JUDGES if others else ()
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
-        criteria=_JUDGES if others else (),
+        criteria=(*judges, *more),
         n_runs=runs,
         pool_size=problem.pool_size,
         seed=seed,
@@ -240,7 +247,8 @@ def campaigns(
         # The range of the loss is that of the labels in the pool, which differs between runs.
         ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(runs)])
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
-    return Campaigns(problem, result, histories)
+    stops = result.criteria_stops[:, len(judges) :]
+    return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
 
 
 def first_crossings(histories: Array, thresholds: Array, rises: bool = False) -> Ints:

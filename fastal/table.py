@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ class Table(NamedTuple):
     X : ndarray, shape (n, d)
         Features.
     y : ndarray, shape (n,)
-        Target.
+        Target; NaN where there is none.
     features : tuple of str
         Names of the features; "column 3" if there is none.
     target : str
@@ -50,6 +51,9 @@ def read_table(
     path: str | os.PathLike[str],
     target: str | int,
     features: Sequence[str | int] | None = None,
+    *,
+    partly: bool = False,
+    labelled: str | int | None = None,
 ) -> Table:
     r"""Read features and a target from a text file.
 
@@ -65,6 +69,11 @@ def read_table(
     features : sequence of str or int, optional
         The columns to predict from; by default all others. Only the target and these must be
         numbers.
+    partly : bool, optional
+        Whether the target may be empty in some rows.
+    labelled : str or int, optional
+        With `partly`, a column of 1 for rows whose target counts and 0 for the others, whatever
+        stands there; it is no feature.
 
     Returns
     -------
@@ -100,22 +109,26 @@ def read_table(
     has_header = any(cell and _number(cell) is None for cell in first)
     columns = _Columns(name, first if has_header else [""] * len(first), has_header)
     y_column = columns.find(target)
-    x_columns = columns.find_features(features, y_column)
+    mark = None if labelled is None else columns.find(labelled)
+    x_columns = columns.find_features(features, y_column, mark)
 
     used = [*x_columns, y_column]
     lines: list[int] = []
     values: list[list[float]] = []
     if not has_header:
-        lines.append(line)
-        values.append(columns.numbers(line, first, used))
+        rows = itertools.chain([(line, first)], rows)
     for line, cells in rows:
         lines.append(line)
-        values.append(columns.numbers(line, cells, used))
+        if partly and columns.is_unlabelled(line, cells, y_column, mark):
+            values.append([*columns.numbers(line, cells, x_columns), math.nan])
+        else:
+            values.append(columns.numbers(line, cells, used))
     if len(values) < MIN_ROWS:
         raise TableError(f"{name}: at least {MIN_ROWS} rows are needed, got {len(values)}")
     table = np.array(values)
-    for column, low, high in zip(used, table.min(axis=0), table.max(axis=0), strict=True):
-        if low == high:
+    for column, cells_there in zip(used, table.T, strict=True):
+        there = cells_there[~np.isnan(cells_there)]
+        if len(there) > 1 and (low := there.min()) == there.max():
             raise TableError(f"{name}: {columns.shown(column)} is constant ({low:g})")
     return Table(
         X=np.ascontiguousarray(table[:, :-1]),
@@ -162,9 +175,15 @@ class _Columns:
             raise TableError(f"{self._file}: no column {number}; {self._listed()}")
         return number - 1 if number > 0 else count + number
 
-    def find_features(self, wanted: Sequence[str | int] | None, target: int) -> list[int]:
+    def find_features(
+        self, wanted: Sequence[str | int] | None, target: int, mark: int | None
+    ) -> list[int]:
+        if mark == target:
+            raise TableError(
+                f"{self._file}: {self.shown(target)} is the target and cannot say what is labelled"
+            )
         if wanted is None:
-            found = [i for i in range(len(self._names)) if i != target]
+            found = [i for i in range(len(self._names)) if i not in (target, mark)]
             if not found:
                 raise TableError(
                     f"{self._file}: {self.shown(target)} is the only column; there is no feature"
@@ -178,6 +197,11 @@ class _Columns:
                 raise TableError(
                     f"{self._file}: {self.shown(column)} is the target and cannot be a feature"
                 )
+            if column == mark:
+                raise TableError(
+                    f"{self._file}: {self.shown(column)} says what is labelled and cannot be a "
+                    "feature"
+                )
             if column in found[:i]:
                 raise TableError(f"{self._file}: {self.shown(column)} is given twice as a feature")
         return found
@@ -190,13 +214,28 @@ class _Columns:
             names[10:-5] = ["..."]
         return f"the columns are {', '.join(names)}"
 
-    def numbers(self, line: int, cells: list[str], used: list[int]) -> list[float]:
-        """Return the numbers of one row, or complain of its first bad cell."""
+    def is_unlabelled(self, line: int, cells: list[str], target: int, mark: int | None) -> bool:
+        """Return whether one row has no target that counts."""
+        self._check_length(line, cells)
+        if mark is None:
+            return not cells[target]
+        value = self.numbers(line, cells, [mark])[0]
+        if value not in (0.0, 1.0):
+            raise TableError(
+                f"{self._file}: line {line}, {self.shown(mark)}: must be 0 or 1, got {value:g}"
+            )
+        return value == 0.0
+
+    def _check_length(self, line: int, cells: list[str]) -> None:
         if len(cells) != len(self._names):
             raise TableError(
                 f"{self._file}: line {line}: {_count(len(cells), 'cell')} where the first row has "
                 f"{len(self._names)}"
             )
+
+    def numbers(self, line: int, cells: list[str], used: list[int]) -> list[float]:
+        """Return the numbers of one row, or complain of its first bad cell."""
+        self._check_length(line, cells)
         values = []
         for column in used:
             cell = cells[column]

@@ -232,7 +232,8 @@ def test_compare(tmp_path, capsys):
     said = capsys.readouterr().out
     with open(tmp_path / "out" / "compare.csv", newline="") as file:
         rows = {row["criterion"]: row for row in csv.DictReader(file)}
-    assert list(rows) == [*paper.CRITERIA, "fixed_budget"]
+    ahead = ["look_ahead_5%", "look_ahead_paper"]
+    assert list(rows) == [*paper.CRITERIA, *ahead, "fixed_budget"]
     for name, row in rows.items():
         assert f"{float(row['labels']):.1f} ± " in said
         assert 2 <= float(row["labels"]) <= 60, name

@@ -233,3 +233,48 @@ def test_anything_is_read_or_refused(tmp_path_factory, content):
         assert len(table.y) >= 15
         assert all(map(math.isfinite, table.y))
         assert np.isfinite(table.X).all()
+
+
+def partly(tmp_path, text, **more):
+    path = tmp_path / "partly.csv"
+    path.write_text(text, "utf-8")
+    return read_table(path, "y", partly=True, **more)
+
+
+def test_an_empty_target_is_nan_if_that_is_allowed(tmp_path):
+    text = "a,y\n" + "".join(f"{i},{'' if i % 3 else i * i}\n" for i in range(20))
+    table = partly(tmp_path, text)
+    np.testing.assert_array_equal(np.isnan(table.y), np.arange(20) % 3 > 0)
+    np.testing.assert_array_equal(table.y[::3], np.arange(0, 20, 3.0) ** 2)
+    np.testing.assert_array_equal(table.X[:, 0], np.arange(20.0))
+    with pytest.raises(TableError, match=r"line 3, column 'y': the cell is empty"):
+        read_table(tmp_path / "partly.csv", "y")
+    with pytest.raises(TableError, match=r"line 4, column 'a': the cell is empty"):
+        partly(tmp_path, text.replace("\n2,", "\n,"))
+    with pytest.raises(TableError, match=r"line 4: 1 cell where the first row has 2"):
+        partly(tmp_path, text.replace("\n2,", "\n2"))
+
+
+def test_a_column_says_which_targets_count(tmp_path):
+    text = "a,known,y\n" + "".join(f"{i},{i % 2},{i if i % 2 else '?'}\n" for i in range(20))
+    table = partly(tmp_path, text, labelled="known")
+    assert table.features == ("a",)
+    np.testing.assert_array_equal(np.isnan(table.y), np.arange(20) % 2 == 0)
+    np.testing.assert_array_equal(table.y[1::2], np.arange(1.0, 20, 2))
+    for labelled, features, message in (
+        ("y", None, "column 'y' is the target and cannot say what is labelled"),
+        ("known", ["a", "known"], "column 'known' says what is labelled and cannot be a feature"),
+        ("a", None, "line 4, column 'a': must be 0 or 1, got 2"),
+        ("nobody", None, "no column 'nobody'"),
+    ):
+        with pytest.raises(TableError, match=message):
+            partly(tmp_path, text.replace("?", "0"), labelled=labelled, features=features)
+    with pytest.raises(TableError, match="line 3, column 'y': '!' is not a number"):
+        partly(tmp_path, text.replace("1,1,1\n", "1,1,!\n", 1), labelled="known")
+
+
+def test_one_target_is_not_constant(tmp_path):
+    text = "a,y\n" + "".join(f"{i},{'7' if i == 3 else ''}\n" for i in range(20))
+    assert np.isfinite(partly(tmp_path, text).y).sum() == 1
+    with pytest.raises(TableError, match=r"column 'y' is constant \(7\)"):
+        partly(tmp_path, text.replace("\n4,", "\n4,7"))

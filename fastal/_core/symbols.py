@@ -1,4 +1,4 @@
-"""C functions as Numba sees them: those of the tracker, and two of BLAS.
+"""C functions as Numba sees them: those of the tracker, and some of BLAS and LAPACK.
 
 `llvmlite.binding.add_symbol` gives each address a name; compiled code refers to the name, so that
 functions calling it can be cached on disk (a ctypes pointer would forbid that). With the JIT
@@ -42,7 +42,9 @@ tracker_n_runs = _bind("tracker_n_runs", types.int64, types.intp)
 tracker_reset = _bind("tracker_reset", types.void, types.intp)
 tracker_free = _bind("tracker_free", types.void, types.intp)
 
-# BLAS takes every argument by reference; an address is an intp
+# BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"
 dgemm = _bind("dgemm", types.void, *[types.intp] * 13, module=_BLAS)
+dsyrk = _bind("dsyrk", types.void, *[types.intp] * 10, module=_BLAS)
 dtrsm = _bind("dtrsm", types.void, *[types.intp] * 11, module=_BLAS)
+dpstrf = _bind("dpstrf", types.void, *[types.intp] * 9, module="scipy.linalg.cython_lapack")

@@ -1,0 +1,943 @@
+"""forecast: what the remaining labels of a pool would buy; LookAhead: stop when it is too little.
+
+Posterior variances do not depend on labels. So selection by maximum variance can be rolled forward
+before the labels are bought, and with it the expected error after each of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtrs
+
+from fastal import _selection
+from fastal import _validation as check
+from fastal._core import lookahead as core
+from fastal._core.cholesky import NOISE, WHITE
+from fastal._core.covariance import covariance_rows
+from fastal._criterion import FORMAT, Criterion
+from fastal.gp import PANEL, GaussianProcess
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastal._record import Record
+
+__all__ = ["Forecast", "LookAhead", "forecast"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Up to so many points the whole pool is rolled out and every point is its own test; above, other
+# inputs are needed to test on, and the roll ends at the horizon.
+WHOLE_POOL = 2048
+
+# From so many points on the reruns are shared out among threads.
+THREADS_FROM = 200
+
+# Of a larger pool without `reference`, one row in HELD_OUT, at most MOST_HELD_OUT, is held out.
+HELD_OUT = 10
+MOST_HELD_OUT = 1000
+
+# Reference inputs whose covariances make up `noise_of_final`, at most.
+PAIRED = 500
+
+# Labels beyond those there are, for a larger pool without `horizon`.
+FAR_AHEAD = 1000
+
+# rho starts as 1 with the weight of so many labels.
+PRIOR_LABELS = 5
+
+# When to warn: rho outside of these (on the paper's six sets forecasts held within them), a noise
+# variance at the lower bound of `fit_hyperparameters`, a share of rows that repeat others.
+TOO_NEAR, TOO_FAR = 1 / 3, 2.0
+TINY_NOISE = 1.001e-4
+MANY_REPEATED = 0.05
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """What the labels of a pool are expected to buy, one after the other.
+
+    Made by `forecast`. Entry ``t - 1`` of an array belongs to t labels.
+
+    Attributes
+    ----------
+    order : array of int, shape (horizon,)
+        Rows of the pool as maximum variance takes them, those labelled already first.
+    reduction : array, shape (horizon,)
+        By how much the mean squared error is still expected to fall from t labels on, in squared
+        units of the labels. Below `n_labelled` it is for the labels as they came.
+    fraction : array, shape (horizon,)
+        The same over its first entry, that of one label.
+    loss_fall : array, shape (horizon,)
+        The same as a fall of the expected loss in nats, corrected by `rho`:
+        ``(1 + rho) / (2 noise)`` times `reduction`.
+    noise_of_final : float
+        The model's own standard deviation of the final error, in the unit of `reduction`.
+    noise : float
+        Noise variance of the process.
+    rho : float
+        ``(5 + sum z^2) / (5 + t)`` over the t labels of `gp`, z their distance from the prediction
+        before it in standard deviations: about 1 if the model fits, and 1 without labels.
+    n_residuals : int
+        Labels behind `rho`.
+    n_pool, n_labelled, horizon : int
+        Number of points, of labels already there, and of labels up to which the forecast goes.
+    whole : bool
+        Whether `reduction` refers to labelling the whole pool, or (False) up to the horizon.
+    warnings : tuple of str
+        Why to trust it less.
+    """
+
+    order: Ints
+    reduction: Array
+    noise_of_final: float
+    noise: float
+    rho: float
+    n_residuals: int
+    n_pool: int
+    n_labelled: int
+    whole: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def horizon(self) -> int:
+        """Number of labels up to which the forecast goes."""
+        return len(self.reduction)
+
+    @property
+    def fraction(self) -> Array:
+        """What is left of the reduction after one label."""
+        first = self.reduction[0]
+        return self.reduction / first if first > 0 else np.zeros(self.horizon)
+
+    @property
+    def loss_fall(self) -> Array:
+        """Fall of the expected loss still to come, in nats."""
+        return (1.0 + self.rho) / (2.0 * self.noise) * self.reduction
+
+    def labels_for(self, eps: float = 0.05) -> int | None:
+        """Return how many labels leave at most a share `eps` of the reduction unused.
+
+        Parameters
+        ----------
+        eps : float
+            Share of what is to be had after the first label, in (0, 1).
+
+        Returns
+        -------
+        int or None
+            Number of labels, those already there included; None if the horizon is too near.
+        """
+        eps = check.probability("eps", eps)
+        enough = np.flatnonzero(self.fraction <= eps)
+        return int(enough[0]) + 1 if enough.size else None
+
+    def labels_at_price(self, price: float) -> int:
+        """Return after how many labels further ones cost more than they buy.
+
+        Parameters
+        ----------
+        price : float
+            What labelling the whole pool costs, over what all labels after the first are worth;
+            positive. With 0.2 a tenth of the pool must buy 2 % of the reduction.
+
+        Returns
+        -------
+        int
+            The t that minimises ``fraction + price * t / n_pool``.
+        """
+        price = check.positive("price", price)
+        labels = np.arange(1, self.horizon + 1)
+        return int(np.argmin(self.fraction + price * labels / self.n_pool)) + 1
+
+    def labels_as_paper(self) -> int | None:
+        """Return after how many labels the rest lies within the noise of the final error.
+
+        Returns
+        -------
+        int or None
+            First t with ``reduction <= noise_of_final``: what the paper's experiments call
+            converged, foreseen; None if the horizon is too near.
+        """
+        enough = np.flatnonzero(self.reduction <= self.noise_of_final)
+        return int(enough[0]) + 1 if enough.size else None
+
+    def bought_by(self, labels: int) -> float:
+        """Return the share of the remaining reduction that so many more labels buy.
+
+        Parameters
+        ----------
+        labels : int
+            Number of labels beyond those already there.
+
+        Returns
+        -------
+        float
+            In [0, 1]; 0 if nothing remains.
+        """
+        now = max(self.n_labelled, 1)
+        then = now + check.count("labels", labels)
+        if then > self.horizon:
+            raise ValueError(
+                f"`labels` must be at most {self.horizon - now}, up to the horizon, got {labels}"
+            )
+        left = self.reduction[now - 1]
+        return float(1.0 - self.reduction[then - 1] / left) if left > 0 else 0.0
+
+    def plot(self, ax: Axes | None = None, **rules: Any) -> Axes:
+        """Draw what is left after each label, with the stops marked.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **rules
+            As in `fastal.plot_forecast.plot_forecast`: `eps`, `price`.
+
+        Returns
+        -------
+        matplotlib axes
+            Where it was drawn.
+        """
+        from fastal.plot_forecast import plot_forecast
+
+        return plot_forecast(self, ax, **rules)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecast as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`.
+        """
+        return {
+            "kind": "Forecast",
+            "version": 1,
+            "order": self.order.tolist(),
+            "reduction": self.reduction.tolist(),
+            "noise_of_final": self.noise_of_final,
+            "noise": self.noise,
+            "rho": self.rho,
+            "n_residuals": self.n_residuals,
+            "n_pool": self.n_pool,
+            "n_labelled": self.n_labelled,
+            "whole": self.whole,
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Forecast:
+        """Return the forecast that `to_dict` described.
+
+        Parameters
+        ----------
+        state : dict
+            From `to_dict`, perhaps by way of JSON.
+
+        Returns
+        -------
+        Forecast
+            An equal one. What is damaged or foreign raises a ValueError that says what is wrong.
+        """
+        names = ("kind", "version", "order", "reduction", "noise_of_final", "noise", "rho",
+                 "n_residuals", "n_pool", "n_labelled", "whole", "warnings")  # fmt: skip
+        kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said = (
+            check.state_values(state, names)
+        )
+        if (kind, version) != ("Forecast", 1):
+            raise ValueError(
+                f"`state` must describe a Forecast of version 1, got {kind!r}, {version!r}"
+            )
+        try:
+            n, t = check.state_count("n_pool", n, 2), check.state_count("n_labelled", t)
+            values = check.not_negative("reduction", reduction)
+            rows = np.array([check.state_count("order", i) for i in order], dtype=np.int64)
+            if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
+                raise ValueError("its arrays do not fit the numbers of labels")
+            return cls(
+                rows,
+                values,
+                check.zero_or_more("noise_of_final", final),
+                noise=check.positive("noise", noise),
+                rho=check.positive("rho", rho),
+                n_residuals=check.state_count("n_residuals", residuals),
+                n_pool=n,
+                n_labelled=t,
+                whole=check.flag("whole", whole),
+                warnings=tuple(map(str, said)),
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+
+    @property
+    def summary(self) -> str:
+        """What the labels up to the horizon would buy, and when most of it is bought, in words."""
+        now, end = self.n_labelled, self.horizon
+        labels = f"{end - now} more labels" if now else f"{end} labels"
+        if now > 1:
+            gained = self.reduction[0] - self.reduction[now - 1]
+            share = self.reduction[now - 1] / gained if gained > 0 else math.inf
+            size = f"{_percent(share)} of" if share < 1 else f"{share:.2g} times"
+            bought = f"about {size} what was gained so far"
+        else:
+            bought = f"about {self.loss_fall[0]:.2g} nats, from the first one on"
+        text = f"{labels} would lower the expected loss by {bought} (within a factor of two); "
+        stop = self.labels_for(0.05)
+        if stop is None:
+            return text + f"the last 5 % of all that can be bought lie beyond {end} labels"
+        end_of = "the pool" if self.whole else "the horizon"
+        when = "already, after" if stop <= now else "after"
+        return text + f"95 % of what labels up to the end of {end_of} buy is bought {when} {stop}"
+
+    def __str__(self) -> str:
+        return "; ".join((self.summary, *self.warnings))
+
+    def __repr__(self) -> str:
+        return (
+            f"Forecast({self.n_labelled} of {self.n_pool} labelled, up to {self.horizon}: "
+            f"5 % is left after {self.labels_for(0.05)})"
+        )
+
+
+def forecast(
+    X: ArrayLike,
+    gp: GaussianProcess,
+    *,
+    labelled: ArrayLike | None = None,
+    horizon: int | None = None,
+    reference: ArrayLike | None = None,
+    samples: int = 32,
+    seed: int = 0,
+) -> Forecast:
+    """Say what the remaining labels of a pool would buy, before they are bought.
+
+    Selection by maximum variance is rolled forward over the pool without labels, and the mean
+    squared error after each label is predicted.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        The pool, labelled rows included; shape (n,) for one feature.
+    gp : GaussianProcess
+        The model, with or without labels; it is only read. Its labels must be of rows of `X`, with
+        the noise of the process.
+    labelled : array_like of int, optional
+        Rows that are labelled already, in order. By default the rows of the labels of `gp`.
+    horizon : int, optional
+        Number of labels, those already there included, up to which to look. By default all of a
+        pool of at most 2,048 points, and 1,000 more labels in a larger one.
+    reference : array_like, shape (m, d), optional
+        Other inputs of the same population to predict the error on. By default the points of the
+        pool are their own test, by leaving out one at a time; of a pool of more than 2,048 points a
+        random tenth of the unlabelled rows, at most 1,000, is held out for it, and not in `order`.
+    samples : int, optional
+        Of the points selected, how many are left out and the selection run again without them:
+        every so many-th. More are slower and more precise. Not used with `reference`.
+    seed : int, optional
+        Draws the rows held out.
+
+    Returns
+    -------
+    Forecast
+        What is left after each label, and where to stop.
+
+    Warns
+    -----
+    UserWarning
+        If many rows repeat others, if the noise is at the lower bound of a fit, or if the labels
+        do not fit the model. The texts are in `Forecast.warnings` as well.
+
+    Notes
+    -----
+    With P the inverse of K + noise I over the pool, ``loo_i = 1 / P_ii - noise`` is the variance of
+    point i given all others. A point i without a label after t labels has the variance
+    ``var_i(t)``; for a labelled one that would be too small, so the selection is run again without
+    it, which gives ``v_i(t)``. Then
+
+    ``reduction_t = (sum over unlabelled i of (var_i(t) - loo_i) + t * mean over sampled labelled i
+    of (v_i(t) - loo_i)) / n``.
+
+    With `reference` it is the mean of ``var_ref(t) - var_ref(end)``. The end is the exhausted pool
+    for pools of at most 2,048 points, whatever the horizon; for larger ones it is the horizon, and
+    what labels beyond it would buy is left out.
+
+    `noise_of_final` is ``sqrt(2 G)``, G the mean over pairs i != j of ``C_ij^2``, where
+    ``C_ij = -P_ij / (P_ii P_jj - P_ij^2)`` is the covariance of two points given all others; with
+    `reference`, the covariance of two of the first 500 of these at the end.
+
+    **Limits.** The hyper-parameters must not come from a handful of the same labels: with those of
+    100 to 200 earlier points it is clearly better than a fixed budget, with those of the labels
+    bought so far it is not. This cannot be seen from `gp`, so it is not warned of. Selection by
+    maximum variance is assumed, or another one that does not look at labels and does about as well.
+    Repeated rows and a noise of nearly zero break it. There are no calibrated intervals: within a
+    factor of two is what held.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, forecast
+    >>> X = np.random.default_rng(0).uniform(0, 10, 100)
+    >>> ahead = forecast(X, GaussianProcess(1.0, 0.01), labelled=[0])
+    >>> ahead.labels_for(0.05), ahead.labels_at_price(0.2)
+    (9, 13)
+    >>> ahead.fraction[[0, 4, 9, 14, 19]].round(3)
+    array([1.   , 0.354, 0.034, 0.008, 0.006])
+    """
+    made = _forecast(X, gp, labelled, horizon, reference, samples, seed)
+    for text in made.warnings:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    return made
+
+
+def _forecast(
+    X: ArrayLike, gp: GaussianProcess, labelled: ArrayLike | None, horizon: int | None = None,
+    reference: ArrayLike | None = None, samples: int = 32, seed: int = 0,
+) -> Forecast:  # fmt: skip
+    """Return the forecast; its warnings are only in it."""
+    if not isinstance(gp, GaussianProcess):
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    scale = gp.lengthscale
+    points = check.points("X", X, None if isinstance(scale, float) else len(scale))
+    n = len(points)
+    Z = gp._scaled("X", points)
+    done = _labelled(labelled, gp, Z)
+    if n - len(done) < 2:
+        raise ValueError(
+            f"`X` must have at least two unlabelled points, got {n - len(done)} of {n}"
+        )
+    n_samples, seed = check.count("samples", samples, 1), check.count("seed", seed)
+    repeated = n - len(np.unique(points + 0.0, axis=0))
+    if repeated > n - repeated:
+        raise ValueError(
+            f"`X` must not have more repeated rows than distinct ones, got {repeated} of {n}: "
+            "leave out duplicates"
+        )
+    others = None
+    if reference is not None:
+        others = check.points("reference", reference, points.shape[1])
+        if len(others) < 2:
+            raise ValueError(f"`reference` must have at least two rows, got {len(others)}")
+    last = _horizon(horizon, n, len(done))
+    with _selection._one_blas_thread():
+        if n > WHOLE_POOL:
+            rest = np.setdiff1d(np.arange(n), done)
+            if others is None:
+                count = min(MOST_HELD_OUT, len(rest) // HELD_OUT)
+                if count < 2:
+                    raise ValueError(
+                        f"`reference` must be given: {len(rest)} of {n} points are unlabelled, too "
+                        "few to hold some of them out"
+                    )
+                held = np.random.default_rng(seed).choice(rest, count, replace=False)
+                others, rest = points[held], np.setdiff1d(rest, held)
+                last = min(last, len(done) + len(rest))
+            order = _large_order(gp, Z, done, rest, last)
+            reduction, final = _on_reference(gp, points[order], others)
+        else:
+            order, V = _small_order(gp, Z, done)
+            if others is None:
+                reduction, final = _on_pool(gp, V, len(done), last, n_samples)
+            else:
+                reduction, final = _on_reference(gp, points[order], others)
+    white = gp._labels[WHITE, : gp.n_labels] if gp.n_labels else np.empty(0)
+    rho = _rho(float(white @ white), len(white))
+    said = tuple(_doubts(gp, repeated, n, rho))
+    return Forecast(
+        order[:last],
+        np.maximum(reduction[:last], 0.0),
+        final,
+        noise=gp.noise,
+        rho=rho,
+        n_residuals=gp.n_labels,
+        n_pool=n,
+        n_labelled=len(done),
+        whole=n <= WHOLE_POOL,
+        warnings=said,
+    )
+
+
+class LookAhead(Criterion):
+    """Stop when the labels that are left are forecast to buy too little.
+
+    The forecast is made once, before the labels; a label then costs O(1). The paper's criterion
+    stays the default of fastal: this one needs hyper-parameters that can be trusted (see
+    `forecast`), and selection by maximum variance.
+
+    Parameters
+    ----------
+    eps : float, optional
+        Stop when at most this share of what all labels after the first buy is left, in (0, 1); 0.05
+        if nothing else is given.
+    price : float, optional
+        Instead: stop when further labels cost more than they buy, see `Forecast.labels_at_price`.
+    paper : bool, optional
+        Instead: stop when the rest lies within the noise of the final error, which is what the
+        paper's experiments call converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, LookAhead, forecast
+    >>> X = np.random.default_rng(0).uniform(0, 10, 100)
+    >>> gp = GaussianProcess(1.0, 0.01)
+    >>> rule = LookAhead(eps=0.05).begin(forecast(X, gp, labelled=[0]))
+    >>> rule.stops_at
+    9
+    >>> _ = gp.add(X[0], np.sin(X[0]))
+    >>> for i in rule.forecast.order[1:]:
+    ...     mean, var = gp.predict(X[[i]], return_var=True)
+    ...     _ = gp.add(X[i], np.sin(X[i]))
+    ...     if rule.update(mean[0], var[0], np.sin(X[i])):
+    ...         break
+    >>> rule.reason
+    'after 9 labels 5 % of what all labels buy is left (at most 5 % was asked for)'
+    """
+
+    def __init__(
+        self, eps: float | None = None, *, price: float | None = None, paper: bool = False
+    ) -> None:
+        paper = check.flag("paper", paper)
+        if (eps is not None) + (price is not None) + paper > 1:
+            raise ValueError(
+                f"`eps`, `price` and `paper` exclude one another, got {eps}, {price} and {paper}"
+            )
+        if eps is None and price is None and not paper:
+            eps = 0.05
+        self.eps = None if eps is None else check.probability("eps", eps)
+        self.price = None if price is None else check.positive("price", price)
+        self.paper = paper
+        self.forecast: Forecast | None = None
+        self.stops_at: int | None = None
+        self.reset()
+
+    _takes = ""  # only the number of labels counts
+
+    def _begin(self, learner: Any) -> None:
+        """Make the forecast of a learner's pool, before its first label."""
+        if not isinstance(learner.gp, GaussianProcess):
+            raise TypeError(f"LookAhead needs a GaussianProcess, got {check.shown(learner.gp)}")
+        if learner.acquisition != "max_variance":
+            raise ValueError(
+                "`acquisition` must be 'max_variance' with LookAhead, got "
+                f"{check.shown(learner.acquisition)}"
+            )
+        first = learner.order[: learner.n_initial]
+        if self.forecast is None:
+            self.begin(forecast(learner.points, learner.gp, labelled=first))
+        elif (self.forecast.n_pool, self.forecast.n_labelled) != (learner.n_pool, len(first)):
+            ahead = self.forecast
+            raise ValueError(
+                f"the forecast must be of {learner.n_pool} points with {len(first)} labels, got "
+                f"one of {ahead.n_pool} with {ahead.n_labelled}"
+            )
+
+    def _see(self, learner: Any) -> bool:
+        residuals = learner.residuals
+        self._squares, self._compared = float(residuals @ residuals), len(residuals)
+        self._seen += 1
+        return self.stopped
+
+    def _stop_in(self, record: Record) -> int | None:
+        ahead = _forecast(record.Z.T, record.unit_process(), record.order[: record.initial])
+        self.begin(ahead)
+        self._seen = len(record.bounds)
+        return self.stopped_at
+
+    def begin(self, forecast: Forecast) -> Self:
+        """Take the forecast of a pool, before the first bound; return the criterion itself.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            Its labels already there are those that give no bounds. The next bound is that of the
+            label after them. A new forecast, as after a change of hyper-parameters, starts again.
+
+        Returns
+        -------
+        LookAhead
+            Without bounds; `stops_at` is the number of labels at which it will stop, or None.
+        """
+        if not isinstance(forecast, Forecast):
+            raise TypeError(f"`forecast` must be a Forecast, got {check.shown(forecast)}")
+        self.forecast = forecast
+        if self.eps is not None:
+            self.stops_at = forecast.labels_for(self.eps)
+        elif self.price is not None:
+            self.stops_at = forecast.labels_at_price(self.price)
+        else:
+            self.stops_at = forecast.labels_as_paper()
+        return self.reset()
+
+    def push(self, r: float) -> bool:
+        """Take the bound of one label, of which only the number counts."""
+        check.real("r", r)
+        self._begun()
+        self._seen += 1
+        return self.stopped
+
+    def update(self, mean: float, var: float, y: float, noise: float | None = None) -> bool:
+        """Take one label, and compare it with what the model had expected.
+
+        Parameters
+        ----------
+        mean, var, y : float
+            Posterior before the label, and the label.
+        noise : float, optional
+            Noise variance; that of the forecast by default.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop.
+        """
+        ahead = self._begun()
+        noise = ahead.noise if noise is None else check.positive("noise", noise)
+        # z^2 = d^2 / (s + noise)
+        d = check.real("y", y) - check.real("mean", mean)
+        square = d * d / (check.zero_or_more("var", var) + noise)
+        if not square < math.inf:
+            raise ValueError(f"`y` is too far from `mean`, got {y} and {mean}")
+        self._squares += square
+        self._compared += 1
+        self._seen += 1
+        return self.stopped
+
+    def _begun(self) -> Forecast:
+        if self.forecast is None:
+            raise ValueError("LookAhead has no forecast yet: call begin(forecast(X, gp)) first")
+        return self.forecast
+
+    def reset(self) -> Self:
+        """Forget all bounds, but not the forecast; return the criterion itself."""
+        self._seen = self._compared = 0
+        self._squares = 0.0
+        return self
+
+    @property
+    def history(self) -> Array:
+        """What is left after each label since the first bound, as a share (see `Forecast`)."""
+        if self.forecast is None:
+            return np.empty(0)
+        left = np.zeros(self._seen)
+        known = self.forecast.fraction[self.forecast.n_labelled :][: self._seen]
+        left[: len(known)] = known
+        return left
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, those before the first bound included."""
+        return self._seen + (self.forecast.n_labelled if self.forecast else 0)
+
+    @property
+    def rho(self) -> float:
+        """Squared residuals over what the model expects, of the labels compared so far."""
+        if self.forecast is None:
+            return 1.0
+        before = self.forecast.n_residuals
+        squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
+        return _rho(squares + self._squares, before + self._compared)
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        if self.forecast is None or self.stops_at is None:
+            return None
+        # if there are more labels than were needed, the first bound says so
+        needed = max(1, self.stops_at - self.forecast.n_labelled)
+        return needed if self._seen >= needed else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet, and whether the labels fit the model."""
+        ahead = self.forecast
+        if ahead is None:
+            return "there is no forecast yet"
+        bounds = self.stopped_at
+        labels = self.n_labels if bounds is None else bounds + ahead.n_labelled
+        left = float(ahead.fraction[min(max(labels, 1), ahead.horizon) - 1])
+        text = f"after {labels} labels {_percent(left)} of what all labels buy is left ("
+        if self.stopped:
+            text += self._rule()
+        elif self.stops_at is None:
+            text += f"no stop up to the horizon of {ahead.horizon} labels"
+        else:
+            text += f"the stop will be at {self.stops_at}"
+        misfit = _misfit(self.rho)
+        return f"{text}); {misfit}" if misfit else f"{text})"
+
+    def _rule(self) -> str:
+        if self.eps is not None:
+            return f"at most {_percent(self.eps)} was asked for"
+        if self.price is not None:
+            return f"further ones cost more than they buy at the price {self.price:g}"
+        return "less than the noise of the final error"
+
+    def __repr__(self) -> str:
+        if self.paper:
+            return "LookAhead(paper=True)"
+        name = "eps" if self.price is None else "price"
+        return f"LookAhead({name}={getattr(self, name):g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        return {
+            "kind": "LookAhead",
+            "version": FORMAT,
+            "eps": self.eps,
+            "price": self.price,
+            "paper": self.paper,
+            "forecast": None if self.forecast is None else self.forecast.to_dict(),
+            "seen": self._seen,
+            "compared": self._compared,
+            "squares": self._squares,
+        }
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> LookAhead:
+        names = ("eps", "price", "paper", "forecast", "seen", "compared", "squares")
+        eps, price, paper, ahead, seen, compared, squares = check.state_values(state, names)
+        try:
+            new = cls(eps, price=price, paper=paper)
+            squares = check.zero_or_more("squares", squares)
+        except TypeError as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        if ahead is not None:
+            new.begin(Forecast.from_dict(ahead))
+        new._seen = check.state_count("seen", seen)
+        new._compared = check.state_count("compared", compared)
+        new._squares = squares
+        return new
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+# What is given ----------------------------------------------------------------------------------
+
+
+def _labelled(labelled: ArrayLike | None, gp: GaussianProcess, Z: Array) -> Ints:
+    """Return the rows of the pool that are labelled, in order."""
+    n, t = Z.shape[1], gp.n_labels
+    found = _rows_of_labels(gp, Z) if t else np.empty(0, dtype=np.int64)
+    if labelled is None:
+        return found
+    chosen = check.indices("labelled", labelled, n)
+    if t and not (len(chosen) == t and np.array_equal(Z[:, chosen], Z[:, found])):
+        raise ValueError(
+            f"`labelled` must be the rows of the {t} labels of `gp`, in order, got "
+            f"{check.shown(labelled)}: leave it out, or use a process without labels"
+        )
+    return chosen
+
+
+def _rows_of_labels(gp: GaussianProcess, Z: Array) -> Ints:
+    """Return the row of the pool that each label of the process belongs to."""
+    t = gp.n_labels
+    if gp._features != Z.shape[0]:
+        raise ValueError(f"`gp` has labels of {gp._features} features, `X` has {Z.shape[0]}")
+    own = gp._labels[NOISE, :t]
+    if (own != gp.noise).any():
+        bad = int(np.flatnonzero(own != gp.noise)[0])
+        raise ValueError(
+            f"`gp` must have labels of its own noise {gp.noise:g} only, got {own[bad]:g} at label "
+            f"{bad}"
+        )
+    rows: dict[bytes, list[int]] = {}
+    for i in range(Z.shape[1] - 1, -1, -1):
+        rows.setdefault((Z[:, i] + 0.0).tobytes(), []).append(i)
+    found = np.empty(t, dtype=np.int64)
+    for label in range(t):
+        same = rows.get((gp._Z[:, label] + 0.0).tobytes())
+        if not same:
+            raise ValueError(
+                f"`gp` must have labels of rows of `X` only, got label {label}, which is of no row "
+                "of `X`, or one more than there are of its row"
+            )
+        found[label] = same.pop()
+    return found
+
+
+def _horizon(horizon: int | None, n: int, labels: int) -> int:
+    if horizon is None:
+        return n if n <= WHOLE_POOL else min(n, labels + FAR_AHEAD)
+    last = check.whole("horizon", horizon)
+    if not (max(labels + 1, 2) <= last <= n):
+        raise ValueError(
+            f"`horizon` must be between {max(labels + 1, 2)} and the size of the pool ({n}), "
+            f"got {last}"
+        )
+    return last
+
+
+def _rho(squares: float, labels: int) -> float:
+    """Return (5 + sum z^2) / (5 + t)."""
+    return (PRIOR_LABELS + squares) / (PRIOR_LABELS + labels)
+
+
+def _doubts(gp: GaussianProcess, repeated: int, n: int, rho: float) -> list[str]:
+    """Return what speaks against trusting the forecast."""
+    said = []
+    if repeated > MANY_REPEATED * n:
+        said.append(
+            f"{repeated} of {n} rows repeat others: the forecast takes them for new information "
+            "about other inputs; leave out duplicates"
+        )
+    if gp.noise <= TINY_NOISE * gp.amplitude:
+        said.append(
+            f"the noise variance {gp.noise:.2g} is nearly zero next to the amplitude "
+            f"{gp.amplitude:.2g}: the forecast then hangs on the kernel being exactly right; fit "
+            "the noise on more data, or set it to what labels really vary by"
+        )
+    text = _misfit(rho)
+    return [*said, text] if text else said
+
+
+def _misfit(rho: float) -> str:
+    """Return what a rho far from 1 means, or nothing."""
+    if rho > TOO_FAR:
+        return (
+            f"labels are {math.sqrt(rho):.2g} times as far from their predictions as the model "
+            "expects: fit the hyper-parameters again (with amplitude=True), or give the process "
+            "more noise"
+        )
+    if rho < TOO_NEAR:
+        return (
+            f"labels are {math.sqrt(1 / rho):.2g} times as near to their predictions as the model "
+            "expects: fit the hyper-parameters again (with amplitude=True), or scale the labels"
+        )
+    return ""
+
+
+# The roll ---------------------------------------------------------------------------------------
+
+
+def _small_order(gp: GaussianProcess, Z: Array, done: Ints) -> tuple[Ints, Array]:
+    """Select the whole pool; return the order, and V as `_core.lookahead` has it."""
+    n, t = Z.shape[1], len(done)
+    order = np.concatenate((done, np.setdiff1d(np.arange(n), done)))
+    Z = np.ascontiguousarray(Z[:, order])
+    K = np.empty((n, n))
+    covariance_rows(gp._kind, gp.amplitude, Z, n, Z, 0, K)
+    K[np.diag_indices(n)] += gp.noise
+    V = np.zeros((n, n))
+    rest = K[t:, t:]
+    if t:
+        # K = L L^T:  L_dd from K_dd,  L_rd^T = L_dd^-1 K_dr,  the rest is K_rr - L_rd L_rd^T
+        head, status = dpotrf(K[:t, :t], lower=1)
+        if status:
+            _fail(int(status))
+        V[:t, :t] = head.T
+        V[:t, t:], _ = dtrtrs(head, K[:t, t:], lower=1)
+        rest = rest - V[:t, t:].T @ V[:t, t:]
+    # pivots of K + noise I are variances plus noise: the largest comes next
+    factor, pivots, rank, status = dpstrf(rest, lower=1)
+    if status:
+        _fail(t + int(rank) + 1)
+    pivots = pivots[: n - t] - 1
+    V[:t, t:] = V[:t, t:][:, pivots]
+    V[t:, t:] = np.tril(factor).T
+    order[t:] = order[t:][pivots]
+    return order, V
+
+
+def _large_order(gp: GaussianProcess, Z: Array, done: Ints, rest: Ints, last: int) -> Ints:
+    """Select up to the horizon among the labelled rows and the `rest`."""
+    rows = np.concatenate((done, rest))
+    plain = gp.copy()
+    plain.rewind(0)
+    selection = _selection.Selection.of_scaled(plain, np.ascontiguousarray(Z[:, rows]), last)
+    labels = np.full(len(rows), gp.mean)  # any: variances do not depend on them
+    selection.run(labels, np.arange(len(done)), last, last, 0, _cores(), np.empty(0))
+    chosen: Ints = rows[selection.state.labels[:last]]
+    return chosen
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _fail(status: int) -> NoReturn:
+    raise np.linalg.LinAlgError(
+        f"the factor breaks down at label {status}: the points repeat one another to the last "
+        "digit; increase the noise variance or leave out duplicates"
+    )
+
+
+# The error --------------------------------------------------------------------------------------
+
+
+def _on_pool(
+    gp: GaussianProcess, V: Array, labels: int, last: int, samples: int
+) -> tuple[Array, float]:
+    """Return reduction_t for t = 1 to n, by leaving out points, and sqrt(2 G)."""
+    n, noise = len(V), gp.noise
+    P, _ = dpotri(V.T, lower=1)
+    precision = np.ascontiguousarray(np.diagonal(P))
+    loo = 1.0 / precision - noise
+    final = np.sqrt(2.0 * core.mean_square_covariance(P.T, precision))
+    # sum over c >= t of s_c(t) + noise: all of V from row t on
+    left = np.cumsum(np.einsum("ij,ij->i", V, V)[::-1] - noise - loo[::-1])[::-1]
+    unlabelled = np.append(left[1:], 0.0)  # at t = 1 to n
+    # every so many-th of the points up to the horizon, the first one among them
+    steps = np.arange(min(samples, last)) * last // min(samples, last)
+    sums, counts = np.zeros(n), np.zeros(n)
+    for j, tail in zip(steps, _reruns(V, labels, steps), strict=True):
+        # tail[t] = v(t) - loo; point j is labelled from t = j + 1 on
+        sums[j : n - 1] += tail[j + 1 :]
+        counts[j:] += 1
+    t = np.arange(1, n + 1)
+    return (unlabelled + t * sums / counts) / n, float(final)
+
+
+def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
+    """Run the selection again from each of the steps, without the point taken there."""
+    n = len(V)
+
+    def one(j: int) -> Array:
+        tail = np.empty(n)
+        # before the first label all variances are equal: the next point of the order comes first
+        fixed = max(labels - j - 1, int(j == 0))
+        S = np.empty((n - j - 1 - fixed) ** 2)
+        status = core.rerun(V, j, fixed, np.empty(n), S, tail)
+        if status:
+            _fail(int(status))
+        return tail
+
+    if n < THREADS_FROM:
+        return [one(j) for j in steps.tolist()]
+    with ThreadPoolExecutor(_cores()) as workers:
+        return list(workers.map(one, steps.tolist()))
+
+
+def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Array, float]:
+    """Return the mean fall of the variance of other inputs after t = 1, 2, ..., and sqrt(2 G)."""
+    model = gp.copy()
+    model.rewind(0)
+    model.add_batch(points, np.full(len(points), gp.mean))
+    scaled = model._scaled("reference", others)
+    n, m = len(points), len(others)
+    few = min(m, PAIRED)
+    V, falls = np.empty((few, n)), np.zeros(n)
+    for low in range(0, m, PANEL):
+        block = model._cross(scaled, low, min(m, low + PANEL))
+        model._solve(block, n)
+        # var_i(t) = k(x_i, x_i) - sum over r < t of V_ir^2
+        falls += np.einsum("ij,ij->j", block, block)
+        V[low : low + PANEL] = block[: max(0, few - low)]
+    reduction = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0) / m
+    C = np.empty((few, few))
+    covariance_rows(gp._kind, gp.amplitude, scaled, few, scaled, 0, C)
+    C -= V @ V.T
+    squares = np.einsum("ij,ij->", C, C) - np.einsum("ii,ii->", C, C)
+    return reduction, float(np.sqrt(2.0 * squares / (few * (few - 1))))
