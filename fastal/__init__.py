@@ -65,6 +65,7 @@ _MODULES = (
     "simulation",
     "stability",
     "stopper",
+    "tradeoff",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

@@ -15,6 +15,7 @@ from . import sequential as sequential
 from . import simulation as simulation
 from . import stability as stability
 from . import stopper as stopper
+from . import tradeoff as tradeoff
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl

@@ -79,6 +79,15 @@ def add_reproduce(commands: Commands) -> None:
     _add_common(tightness, out=".")
     tightness.set_defaults(run=_tightness, gone=0)
 
+    lookahead = parts.add_parser(
+        "lookahead",
+        help="beyond the paper: labels used against what they leave unused, rule by rule",
+        allow_abbrev=False,
+    )
+    _add_common(lookahead, out=None)
+    _add_names(lookahead, "datasets", DATASETS)
+    lookahead.set_defaults(run=_lookahead, gone=0)
+
 
 def add_compare(commands: Commands) -> None:
     """Add ``fastal compare`` to the command line.
@@ -249,6 +258,22 @@ def _tightness(arguments: argparse.Namespace) -> int:
         for one in found:
             print(one)
         _written(arguments.out, {"tightness.png": tightness_figure(found).savefig})
+    return 0
+
+
+def _lookahead(arguments: argparse.Namespace) -> int:
+    with _in_words():
+        from .tradeoff import tradeoff
+
+        found = tradeoff(_chosen(arguments.datasets, DATASETS), **_settings(arguments))
+        print(found)
+        if arguments.out is not None:
+            from .plot_paper import tradeoff_figure
+
+            picture = tradeoff_figure(found)
+            _written(
+                arguments.out, {"lookahead.csv": found.to_csv, "lookahead.png": picture.savefig}
+            )
     return 0
 
 
