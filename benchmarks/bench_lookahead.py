@@ -69,15 +69,17 @@ class Large:
 
     def track_forecast_over_learn(self, n):
         """At most 1.5 at 10,000 points and a horizon of 1,000, with 1,000 reference inputs."""
-        ahead = best(lambda: self._forecast(self.others, self.labels), rounds=5)
-        return ahead / best(lambda: self._learn(self.labels), rounds=5)
+        labels = self.labels
+        return ratio(
+            lambda: self._forecast(self.others, labels), lambda: self._learn(labels), rounds=5
+        )
 
     track_forecast_over_learn.unit = "ratio"
 
     def track_own_reference_over_learn(self, n):
         """At most 1.5 at 10,000 points, with a tenth of the pool held out."""
-        ahead = best(lambda: self._forecast(None, self.labels), rounds=5)
-        return ahead / best(lambda: self._learn(self.labels), rounds=5)
+        labels = self.labels
+        return ratio(lambda: self._forecast(None, labels), lambda: self._learn(labels), rounds=5)
 
     track_own_reference_over_learn.unit = "ratio"
 
