@@ -14,9 +14,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -133,15 +133,30 @@ class _Chunk(NamedTuple):
     messages: list[tuple[int, str]]  # runs that failed
     seconds: float
 
-    def pack(self) -> bytes:
-        """Return the chunk as bytes, for the store; what is NaN behind the bounds is left out."""
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
         there = ~np.isnan(self.bounds)
-        arrays = (
+        return (
             self.runs, self.counts, self.criteria, self.histories, self.errors,
             np.array(self.bounds.shape), there.sum(axis=1), self.bounds[there],
         )  # fmt: skip
+
+    @classmethod
+    def _of_arrays(
+        cls, arrays: Sequence[Any], messages: list[tuple[int, str]], seconds: float
+    ) -> _Chunk:
+        runs, counts, criteria, histories, errors, shape, lengths, values = arrays
+        bounds = np.full(shape, np.nan)
+        bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
+        return cls(runs, counts, criteria, histories, bounds, errors, messages, seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # on its way back from another process
+        return _Chunk._of_arrays, (self._arrays(), self.messages, self.seconds)
+
+    def pack(self) -> bytes:
+        """Return the chunk as bytes, for the store."""
         file = io.BytesIO()
-        for array in arrays:
+        for array in self._arrays():
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
         text = "\0".join(f"{run} {message}" for run, message in self.messages)
         return file.getvalue() + text.encode("utf-8", "backslashreplace")
@@ -150,15 +165,12 @@ class _Chunk(NamedTuple):
     def unpack(cls, data: bytes) -> _Chunk:
         """Return the chunk that `pack` wrote."""
         file = io.BytesIO(data)
-        arrays: list[Any] = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(8)]
-        runs, counts, criteria, histories, errors, shape, lengths, values = arrays
-        bounds = np.full(shape, np.nan)
-        bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
+        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(8)]
         messages: list[tuple[int, str]] = []
         for line in filter(None, file.read().decode().split("\0")):
             run, _, message = line.partition(" ")
             messages.append((int(run), message))
-        return cls(runs, counts, criteria, histories, bounds, errors, messages, 0.0)
+        return cls._of_arrays(arrays, messages, 0.0)
 
 
 def simulate(
@@ -267,8 +279,12 @@ def simulate(
                     table.put(_Chunk.unpack(packed))
                 except (ValueError, IndexError, UnicodeDecodeError) as error:
                     raise ValueError(f"`store` {kept.path!r} is damaged: {error}") from None
-        with _Bar(count, table.n_done, progress) as bar, _Writer(kept) as write:
-            for chunk in _chunks(plan, data, table.missing(), n_jobs):
+        with (
+            _Bar(count, table.n_done, progress) as bar,
+            _Writer(kept) as write,
+            closing(_chunks(plan, data, table.missing(), n_jobs)) as chunks,
+        ):
+            for chunk in chunks:
                 write(chunk)
                 table.put(chunk)
                 bar(len(chunk.runs))
@@ -720,8 +736,10 @@ class _Worker:
 class _Cutter:
     """Cuts the runs into chunks, by what the finished ones took."""
 
-    def __init__(self, plan: _Plan, data: _Data, runs: Ints, workers: int) -> None:
+    def __init__(self, plan: _Plan, data: _Data, runs: Ints, workers: int, cheap: bool) -> None:
         self._runs, self._workers = runs, workers
+        # A thread takes another chunk at once; for Dask a chunk is several milliseconds of work.
+        self._least, self._ahead = (32, 2) if cheap else (3, 1)
         self._recent: deque[float] = deque(maxlen=5)
         # A first guess, counting operations; a callable may take any time.
         labels, points = plan.max_labels, plan.pool_size + plan.tested * data.n_rows
@@ -738,48 +756,93 @@ class _Cutter:
         while low < total:
             recent = sorted(self._recent)
             each = recent[len(recent) // 2] if recent else self._guess
-            # The last chunks are smaller, so that all workers end together; but each costs a
-            # moment to send and to commit.
+            # The last chunks are smaller, so that all workers end together.
             most = max(1, min(int(CHUNK_SECONDS / max(each, 1e-9)), CHUNK_RUNS))
-            share = -(-(total - low) // (2 * self._workers)) if self._workers > 1 else total
-            size = min(most, max(share, most // 4))
+            workers = self._ahead * self._workers if self._workers > 1 else 1
+            share = -(-(total - low) // workers)
+            size = min(most, max(share, most // self._least))
             yield self._runs[low : low + size]
             low += size
 
 
-def _chunks(plan: _Plan, data: _Data, runs: Ints, n_jobs: int | None) -> Iterator[_Chunk]:
+def _chunks(
+    plan: _Plan, data: _Data, runs: Ints, n_jobs: int | None
+) -> Generator[_Chunk, None, None]:
     """Yield the chunks as they are finished, in any order."""
     if len(runs) == 0:
         return
     import joblib
-    from joblib.parallel import get_active_backend
+    from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
-    arrays: list[Any] = [data.Z, data.y, data.test_Z, data.test_y]
-    if plan.rest:
-        arrays[2:] = arrays[:2]
-    workers = max(1, joblib.effective_n_jobs(n_jobs))
-    backend = get_active_backend()[0]
+    arrays: list[Any] = [data.Z, data.y]
+    if not plan.rest:
+        arrays += [data.test_Z, data.test_y]
+    backend = get_active_backend(prefer="threads")[0]
+    # joblib polls for results, which costs more than many a chunk: where it leads to threads or to
+    # a client of Dask, the chunks go straight there.
     client = getattr(backend, "client", None)
+    threads = isinstance(backend, ThreadingBackend | SequentialBackend)
+    workers = max(1, (joblib if client is None else backend).effective_n_jobs(n_jobs))
     if client is not None:
-        # To every worker: joblib itself would put an array on one of them, and lose it with it.
-        sent: dict[int, Any] = {}
-        for array in arrays:
-            if id(array) not in sent:
-                # under a name of its own: the same data of a call before may be on their way out
-                sent[id(array)] = client.scatter(array, broadcast=True, hash=False)
-        arrays = [sent[id(array)] for array in arrays]
-    cutter = _Cutter(plan, data, runs, workers)
-    task = joblib.delayed(run_chunk)
-    tasks = (task(plan, *arrays, _spans(part)) for part in cutter)
+        # To every worker, so that none is lost with one; and under names of their own: the same
+        # data of a call before may be on their way out.
+        arrays = client.scatter(arrays, broadcast=True, hash=False)
+    if plan.rest:
+        arrays *= 2
+    cutter = _Cutter(plan, data, runs, workers, threads)
+    tasks = ((plan, *arrays, _spans(part)) for part in cutter)
+    if threads and workers == 1:
+        for task in tasks:
+            chunk = run_chunk(*task)
+            cutter.learn(chunk)
+            yield chunk
+    elif threads or client is not None:
+        with ExitStack() as stack:
+            executor: Executor
+            if client is None:
+                executor = ThreadPoolExecutor(workers)
+                stack.callback(executor.shutdown, cancel_futures=True)
+            else:
+                executor = client.get_executor(pure=False, **backend.submit_kwargs)
+                stack.callback(executor.shutdown, wait=False)
+                stack.enter_context(backend.retrieval_context())  # if this is a task of Dask itself
+            yield from _completed(executor, tasks, cutter, 2 * workers)
+    else:
+        yield from _by_joblib(backend, tasks, cutter, workers, n_jobs)
+
+
+def _completed(
+    executor: Executor, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, ahead: int
+) -> Iterator[_Chunk]:
+    """Yield the chunks of an executor that has so many tasks at a time."""
+    pending = {executor.submit(run_chunk, *task) for task in islice(tasks, ahead)}
+    while pending:
+        # with a limit: Windows does not hear Ctrl-C while it waits without one
+        done, pending = wait(pending, 0.5, FIRST_COMPLETED)
+        for future in done:
+            chunk = future.result()
+            cutter.learn(chunk)
+            pending |= {executor.submit(run_chunk, *task) for task in islice(tasks, 1)}
+            yield chunk
+
+
+def _by_joblib(
+    backend: Any, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, workers: int,
+    n_jobs: int | None,
+) -> Iterator[_Chunk]:  # fmt: skip
+    """Yield the chunks of another backend of joblib."""
+    import joblib
+
+    calls = (joblib.delayed(run_chunk)(*task) for task in tasks)
     settings = {"n_jobs": n_jobs, "prefer": "threads", "batch_size": 1}
     if not getattr(backend, "supports_return_generator", True):
         # A backend without generators gets the chunks in waves.
-        while wave := list(islice(tasks, 4 * workers)):
+        while wave := list(islice(calls, 4 * workers)):
             for chunk in joblib.Parallel(**settings)(wave):
                 cutter.learn(chunk)
                 yield chunk
         return
-    with closing(joblib.Parallel(return_as="generator_unordered", **settings)(tasks)) as results:
+    with closing(joblib.Parallel(return_as="generator_unordered", **settings)(calls)) as results:
         for chunk in results:
             cutter.learn(chunk)
             yield chunk
@@ -817,9 +880,10 @@ class _Table:
         self.done = np.zeros(n, dtype=np.bool_)
         self.counts = np.zeros((2, n), dtype=np.int64)
         self.criteria = np.full((n, c), -1, dtype=np.int64)
-        self.histories = np.full((n, h, b), np.nan)
-        self.bounds = np.full((n, b), np.nan)
-        self.errors = np.full((n, t), np.nan)
+        # written by `put` before anybody reads them
+        self.histories = np.empty((n, h, b))
+        self.bounds = np.empty((n, b))
+        self.errors = np.empty((n, t))
         self.messages: dict[int, str] = {}
 
     @property
@@ -834,11 +898,13 @@ class _Table:
         runs = chunk.runs
         if runs.ndim != 1 or (runs < 0).any():
             raise ValueError("a chunk has no run numbers")
-        wanted = runs < self.n
+        wanted: Any = runs < self.n
         if self.raising and chunk.messages:
             # done again, so that the exception itself comes up
             wanted &= ~np.isin(runs, [run for run, _ in chunk.messages])
-        to = runs[wanted]
+        to: Any = runs[wanted]
+        if wanted.all() and (np.diff(runs) == 1).all():
+            to, wanted = slice(runs[0], runs[-1] + 1), slice(None)  # one copy instead of two
         self.counts[:, to] = chunk.counts[:, wanted]
         self.criteria[to] = chunk.criteria[wanted]
         self.histories[to] = chunk.histories[wanted]

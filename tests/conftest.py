@@ -1,6 +1,16 @@
 import os
+import signal
+
+# Before NumPy is imported: tests run side by side (`pytest -n auto`), and threads of BLAS that wait for
+# one another on busy cores make a fit take ten times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hypothesis import settings
+
+# A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:
+# tests that interrupt something would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # ci: the same examples on every run, so that a red run means a change. fuzz: `.ci/run --long`.
 settings.register_profile("ci", derandomize=True, deadline=None)

@@ -60,7 +60,7 @@ def test_a_cluster_changes_nothing(client, tmp_path, monkeypatch):
     scatter = client.scatter
 
     def counting(data, **options):
-        scattered.append(np.shape(data))
+        scattered.extend(np.shape(array) for array in data)
         return scatter(data, **options)
 
     monkeypatch.setattr(client, "scatter", counting)
