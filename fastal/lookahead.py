@@ -518,6 +518,7 @@ class LookAhead(Criterion):
         self.paper = paper
         self.forecast: Forecast | None = None
         self.stops_at: int | None = None
+        self._given = False  # whether the forecast came by `begin`, or is one of a learner's pool
         self.reset()
 
     _takes = ""  # only the number of labels counts
@@ -534,6 +535,7 @@ class LookAhead(Criterion):
         first = learner.order[: learner.n_initial]
         if self.forecast is None:
             self.begin(forecast(learner.points, learner.gp, labelled=first))
+            self._given = False
         elif (self.forecast.n_pool, self.forecast.n_labelled) != (learner.n_pool, len(first)):
             ahead = self.forecast
             raise ValueError(
@@ -569,7 +571,7 @@ class LookAhead(Criterion):
         """
         if not isinstance(forecast, Forecast):
             raise TypeError(f"`forecast` must be a Forecast, got {check.shown(forecast)}")
-        self.forecast = forecast
+        self.forecast, self._given = forecast, True
         if self.eps is not None:
             self.stops_at = forecast.labels_for(self.eps)
         elif self.price is not None:
@@ -618,7 +620,12 @@ class LookAhead(Criterion):
         return self.forecast
 
     def reset(self) -> Self:
-        """Forget all bounds, but not the forecast; return the criterion itself."""
+        """Forget all bounds; return the criterion itself.
+
+        A forecast that was given by `begin` stays; one that `learn` made of its pool does not.
+        """
+        if not self._given:
+            self.forecast = self.stops_at = None
         self._seen = self._compared = 0
         self._squares = 0.0
         return self
@@ -697,6 +704,7 @@ class LookAhead(Criterion):
             "price": self.price,
             "paper": self.paper,
             "forecast": None if self.forecast is None else self.forecast.to_dict(),
+            "given": self._given,
             "seen": self._seen,
             "compared": self._compared,
             "squares": self._squares,
@@ -704,15 +712,16 @@ class LookAhead(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> LookAhead:
-        names = ("eps", "price", "paper", "forecast", "seen", "compared", "squares")
-        eps, price, paper, ahead, seen, compared, squares = check.state_values(state, names)
+        names = ("eps", "price", "paper", "forecast", "given", "seen", "compared", "squares")
+        eps, price, paper, ahead, given, seen, compared, squares = check.state_values(state, names)
         try:
             new = cls(eps, price=price, paper=paper)
-            squares = check.zero_or_more("squares", squares)
+            squares, given = check.zero_or_more("squares", squares), check.flag("given", given)
         except TypeError as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         if ahead is not None:
             new.begin(Forecast.from_dict(ahead))
+            new._given = given
         new._seen = check.state_count("seen", seen)
         new._compared = check.state_count("compared", compared)
         new._squares = squares

@@ -562,6 +562,18 @@ def test_learn_stops_where_the_forecast_says(rule):
     assert rule.forecast is None  # the caller's is not changed
 
 
+def test_a_stopper_is_used_again_on_another_pool():
+    X, y = campaign()
+    gp = GaussianProcess(1.2, 0.01)
+    first = learn(X, y, gp=gp, stopper=LookAhead(), seed=1)
+    narrow = learn(X / 3, y, gp=gp, stopper=LookAhead(), seed=1)
+    assert first.n_labels != narrow.n_labels
+    assert learn(X / 3, y, gp=gp, stopper=first.stopper, seed=1).n_labels == narrow.n_labels
+    # what the caller gave stays
+    ahead = forecast(X, gp, labelled=[0])
+    assert LookAhead().begin(ahead).reset().forecast is ahead
+
+
 def test_look_ahead_beside_the_papers_rule():
     X, y = campaign(100)
     gp = GaussianProcess(1.2, 0.01)
