@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
 from fastal.gp import GaussianProcess
 from fastal.learner import learn
-from fastal.simulation import Simulation, simulate
+from fastal.simulation import OneBlasThread, Simulation, simulate
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -130,9 +131,10 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
         Without labels.
     """
     chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
-    return GaussianProcess().fit_hyperparameters(
-        X[chosen], y[chosen], bounds={"noise": NOISE_BOUNDS}, seed=seed
-    )
+    with OneBlasThread():  # the same digits on any number of cores
+        return GaussianProcess().fit_hyperparameters(
+            X[chosen], y[chosen], bounds={"noise": NOISE_BOUNDS}, seed=seed
+        )
 
 
 def problem(name: str, seed: int = 0) -> Problem:
@@ -164,6 +166,35 @@ def problem(name: str, seed: int = 0) -> Problem:
     X, y = data.load(name)
     X, y = standardise(X), standardise(y)
     return Problem(name, X, y, POOL, fit(X, y, FIT_ROWS, seed))
+
+
+def problems(
+    names: Sequence[str], seed: int = 0, *, jobs: int | None = None,
+    tell: Callable[[str], object] = lambda text: None,
+) -> list[Problem]:  # fmt: skip
+    """Load and prepare several data sets, their fits side by side.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Some of `DATASETS`.
+    seed : int
+        Seed of the fits.
+    jobs : int, optional
+        Threads, as in `simulate`; they change nothing.
+    tell : callable, optional
+        Is told what comes next.
+
+    Returns
+    -------
+    list of Problem
+        In the order of `names`.
+    """
+    from joblib import effective_n_jobs
+
+    tell(f"fitting length scale and noise: {', '.join(names)}")
+    with OneBlasThread(), ThreadPoolExecutor(effective_n_jobs(jobs)) as workers:
+        return list(workers.map(lambda name: problem(name, seed), names))
 
 
 class Campaigns(NamedTuple):
@@ -389,22 +420,17 @@ def outcomes(
     count = check.count("runs", runs, 1)
     searched = [name for name in criteria if name in SEARCHED]
     others = any(name in _OTHERS for name in criteria)
+    names = list(dict.fromkeys((*datasets, REFERENCE) if searched else datasets))
     done: dict[str, Campaigns] = {}
-
-    def run(name: str) -> Campaigns:
-        if name not in done:
-            tell(f"{name}: fitting length scale and noise")
-            prepared = problem(name, seed)
-            tell(f"{name}: {count} runs")
-            done[name] = campaigns(
-                prepared, count, seed, others=others, jobs=jobs, progress=progress
-            )
-        return done[name]
-
-    thresholds = {name: best_threshold(name, run(REFERENCE)) for name in searched}
+    for prepared in problems(names, seed, jobs=jobs, tell=tell):
+        tell(f"{prepared.name}: {count} runs")
+        done[prepared.name] = campaigns(
+            prepared, count, seed, others=others, jobs=jobs, progress=progress
+        )
+    thresholds = {name: best_threshold(name, done[REFERENCE]) for name in searched}
     found = []
     for name in datasets:
-        campaign = run(name)
+        campaign = done[name]
         own = dict(thresholds)
         if "ground_truth" in criteria:
             own["ground_truth"] = true_threshold(campaign)

@@ -508,7 +508,7 @@ def _settings(plan: _Plan, data: _Data, keep: str) -> dict[str, Any]:
 # Computing a chunk: here, in a thread, or in another process -------------------------------------
 
 
-class _OneBlasThread:
+class OneBlasThread:
     """A context in which BLAS has one thread; the last of several threads to leave ends it."""
 
     _lock = threading.Lock()
@@ -564,7 +564,7 @@ def run_chunk(
         0.0,
     )
     worker = _Worker(plan)
-    with _OneBlasThread():
+    with OneBlasThread():
         if plan.make is None:
             rows = _pools(plan, runs, len(y))
             worker.run(Z, y, rows, test_Z, test_y, chunk, 0)

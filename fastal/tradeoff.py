@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from fastal import _validation as check
 from fastal._core.cholesky import WHITE
 from fastal.lookahead import PRIOR_LABELS, Forecast, _forecast
-from fastal.paper import DATASETS, Campaigns, aligned, campaigns, problem, write_csv
+from fastal.paper import (
+    DATASETS,
+    Campaigns,
+    Problem,
+    aligned,
+    campaigns,
+    problems,
+    write_csv,
+)  # fmt: skip
 from fastal.stopper import stopping_time
 
 Array = NDArray[np.float64]
@@ -232,8 +240,7 @@ class _Study(NamedTuple):
         return Calibration(self.campaign.problem.name, *map(float, ratios))
 
 
-def _study(name: str, runs: int, seed: int, jobs: int | None, progress: bool) -> _Study:
-    prepared = problem(name, seed)
+def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: bool) -> _Study:
     campaign = campaigns(prepared, runs, seed, others=False, jobs=jobs, progress=progress)
 
     def one(run: int) -> tuple[Forecast, Array]:
@@ -290,9 +297,9 @@ def tradeoff(
         check.option("datasets", name, DATASETS)
     count = check.count("runs", runs, 1)
     studies = []
-    for name in datasets:
-        tell(f"{name}: {count} runs")
-        studies.append(_study(name, count, seed, jobs, progress))
+    for prepared in problems(datasets, seed, jobs=jobs, tell=tell):
+        tell(f"{prepared.name}: {count} runs")
+        studies.append(_study(prepared, count, seed, jobs, progress))
     curves = []
     for rule, settings in RULES.items():
         for setting in settings:
