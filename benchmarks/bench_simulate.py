@@ -136,7 +136,7 @@ class Dask:
             from distributed import Client, LocalCluster
         except ImportError:
             raise NotImplementedError from None
-        self.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        self.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         self.client = Client(self.cluster)
         _simulate(20, n_jobs=2)
         with joblib.parallel_config(backend="dask"):

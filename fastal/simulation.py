@@ -15,8 +15,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -48,6 +54,10 @@ CHUNK_SECONDS = 0.15
 
 # Most runs in a chunk, so that its arrays stay small.
 CHUNK_RUNS = 4096
+
+# How often the data are sent to a Dask cluster that loses them; Dask itself gives up a task that
+# has brought down as many workers.
+DASK_ATTEMPTS = 4
 
 # The pool if none is asked for: the paper's 100, or half of the rows.
 PAPER_POOL = 100
@@ -774,56 +784,101 @@ def _chunks(
     import joblib
     from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
 
-    arrays: list[Any] = [data.Z, data.y]
-    if not plan.rest:
-        arrays += [data.test_Z, data.test_y]
+    arrays = [data.Z, data.y, data.test_Z, data.test_y][: 2 if plan.rest else 4]
     backend = get_active_backend(prefer="threads")[0]
     # joblib polls for results, which costs more than many a chunk: where it leads to threads or to
     # a client of Dask, the chunks go straight there.
-    client = getattr(backend, "client", None)
+    if hasattr(backend, "client"):
+        with backend.retrieval_context():  # this may itself be a task of Dask
+            yield from _on_dask(backend, plan, data, arrays, runs)
+        return
     threads = isinstance(backend, ThreadingBackend | SequentialBackend)
-    workers = max(1, (joblib if client is None else backend).effective_n_jobs(n_jobs))
-    if client is not None:
-        # To every worker, so that none is lost with one; and under names of their own: the same
-        # data of a call before may be on their way out.
-        arrays = client.scatter(arrays, broadcast=True, hash=False)
-    if plan.rest:
-        arrays *= 2
+    workers = max(1, joblib.effective_n_jobs(n_jobs))
     cutter = _Cutter(plan, data, runs, workers, threads)
-    tasks = ((plan, *arrays, _spans(part)) for part in cutter)
-    if threads and workers == 1:
+    tasks = _tasks(plan, arrays, cutter)
+    if not threads:
+        yield from _by_joblib(backend, tasks, cutter, workers, n_jobs)
+    elif workers > 1:
+        yield from _on_threads(tasks, cutter, workers)
+    else:
         for task in tasks:
             chunk = run_chunk(*task)
             cutter.learn(chunk)
             yield chunk
-    elif threads or client is not None:
-        with ExitStack() as stack:
-            executor: Executor
-            if client is None:
-                executor = ThreadPoolExecutor(workers)
-                stack.callback(executor.shutdown, cancel_futures=True)
-            else:
-                executor = client.get_executor(pure=False, **backend.submit_kwargs)
-                stack.callback(executor.shutdown, wait=False)
-                stack.enter_context(backend.retrieval_context())  # if this is a task of Dask itself
-            yield from _completed(executor, tasks, cutter, 2 * workers)
-    else:
-        yield from _by_joblib(backend, tasks, cutter, workers, n_jobs)
 
 
-def _completed(
-    executor: Executor, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, ahead: int
+def _tasks(plan: _Plan, arrays: Sequence[Any], cutter: _Cutter) -> Iterator[tuple[Any, ...]]:
+    """Yield the arguments of `run_chunk`."""
+    if plan.rest:
+        arrays = [*arrays, *arrays]
+    return ((plan, *arrays, _spans(part)) for part in cutter)
+
+
+def _on_threads(
+    tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, workers: int
 ) -> Iterator[_Chunk]:
-    """Yield the chunks of an executor that has so many tasks at a time."""
-    pending = {executor.submit(run_chunk, *task) for task in islice(tasks, ahead)}
-    while pending:
-        # with a limit: Windows does not hear Ctrl-C while it waits without one
-        done, pending = wait(pending, 0.5, FIRST_COMPLETED)
-        for future in done:
-            chunk = future.result()
+    with ThreadPoolExecutor(workers) as executor:
+        pending = {executor.submit(run_chunk, *task) for task in islice(tasks, 2 * workers)}
+        try:
+            while pending:
+                # with a limit: Windows does not hear Ctrl-C while it waits without one
+                done, pending = wait(pending, 0.5, FIRST_COMPLETED)
+                for future in done:
+                    chunk = future.result()
+                    cutter.learn(chunk)
+                    pending |= {executor.submit(run_chunk, *task) for task in islice(tasks, 1)}
+                    yield chunk
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _on_dask(
+    backend: Any, plan: _Plan, data: _Data, arrays: list[Array], runs: Ints
+) -> Iterator[_Chunk]:
+    """Yield the chunks of a Dask cluster; the data are sent again if they are lost."""
+    client, workers = backend.client, max(1, backend.effective_n_jobs(-1))
+    for attempts_left in reversed(range(DASK_ATTEMPTS)):
+        # To every worker, under names of their own: the same data of a call before may be on their
+        # way out. (Some seconds later Dask drops copies that no task waits for, and may then lose
+        # the last one with a worker; it cannot make it again as it does with results.)
+        sent = client.scatter(arrays, broadcast=True, hash=False)
+        cutter = _Cutter(plan, data, runs, workers, False)
+        try:
+            for chunk in _until_cancelled(backend, _tasks(plan, sent, cutter), cutter, 2 * workers):
+                # a chunk is a part of the sorted `runs`
+                runs = runs[(runs < chunk.runs[0]) | (runs > chunk.runs[-1])]
+                yield chunk
+        except CancelledError:
+            if not attempts_left:
+                raise
+        else:
+            return
+
+
+def _until_cancelled(
+    backend: Any, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, ahead: int
+) -> Iterator[_Chunk]:
+    from distributed import as_completed
+
+    client = backend.client
+
+    def submit(task: tuple[Any, ...]) -> Any:
+        return client.submit(run_chunk, *task, pure=False, **backend.submit_kwargs)
+
+    pending = as_completed(
+        [submit(task) for task in islice(tasks, ahead)], loop=client.loop, with_results=True
+    )
+    try:
+        for _, chunk in pending:
+            if isinstance(chunk, CancelledError):
+                raise chunk  # lost on its way
             cutter.learn(chunk)
-            pending |= {executor.submit(run_chunk, *task) for task in islice(tasks, 1)}
+            for task in islice(tasks, 1):
+                pending.add(submit(task))
             yield chunk
+    finally:
+        client.cancel(list(pending.futures))
 
 
 def _by_joblib(

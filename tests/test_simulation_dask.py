@@ -48,7 +48,7 @@ def client():
     with (
         warnings.catch_warnings(),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -116,6 +116,63 @@ def test_a_worker_is_killed(client, monkeypatch):
     assert_same(result, expected)
 
 
+def test_the_last_copy_of_the_data_is_lost(client, monkeypatch):
+    """Dask drops copies of scattered data after some seconds, and cannot make the last one again."""
+    expected = study(3000)
+    victim, pid = next(iter(client.run(os.getpid).items()))
+    sent, scatter = [], client.scatter
+
+    def to_the_victim(data, **options):
+        sent.append(len(data))
+        if len(sent) == 1:
+            options = {"workers": [victim], "hash": False}
+        return scatter(data, **options)
+
+    killed, put = [], simulation._Table.put
+
+    def put_and_kill(self, chunk):
+        put(self, chunk)
+        if not killed and self.n_done > 300:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    monkeypatch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+    monkeypatch.setattr(client, "scatter", to_the_victim)
+    monkeypatch.setattr(simulation._Table, "put", put_and_kill)
+    # with a task the other worker would get a copy of the data
+    with joblib.parallel_config(backend="dask", workers=[victim], allow_other_workers=True):
+        result = study(3000)
+    assert killed
+    assert sent == [2, 2]
+    assert_same(result, expected)
+
+
+def test_an_exception_and_ctrl_c_leave_the_cluster_free(client, monkeypatch):
+    import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    try:
+        with joblib.parallel_config(backend="dask"), pytest.raises(RuntimeError, match="no data"):
+            simulate(failing, gp=GaussianProcess(), n_runs=30, pool_size=20, errors="raise")
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    with monkeypatch.context() as patch:
+        patch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+        patch.setattr(
+            simulation._Table, "put", lambda *_: os.kill(os.getpid(), signal.SIGINT)
+        )  # while other chunks are under way
+        with joblib.parallel_config(backend="dask"), pytest.raises(KeyboardInterrupt):
+            study(3000)
+    for _ in range(600):  # nothing is left to do: chunks under way are at their end soon
+        if not any(client.processing().values()):
+            break
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+    with joblib.parallel_config(backend="dask"):
+        result = study()
+    assert_same(result, study())
+
+
 def wait_for(path):
     for _ in range(600):
         if path.exists() and path.read_text():
@@ -149,5 +206,9 @@ def test_the_commands_of_dask(tmp_path):
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:  # a worker of Dask may hang while it closes
+                process.kill()
+                process.wait()
     assert_same(result, study())
