@@ -83,9 +83,9 @@ class LaplaceClassifier(Prior):
     >>> round(model.add(0.0, 1), 4), round(model.add(3.0, -1), 4)
     (0.3403, 0.3435)
     >>> model.predict_proba([0.0, 1.5, 3.0]).round(3)
-    array([[0.305, 0.695],
+    array([[0.324, 0.676],
            [0.5  , 0.5  ],
-           [0.695, 0.305]])
+           [0.676, 0.324]])
     >>> model.predict([0.2, 2.8])
     array([ 1, -1])
     """
@@ -310,7 +310,7 @@ class LaplaceClassifier(Prior):
         V = np.empty((n, m))
         core.covariances(self._kind, self._amplitude, state, n, scaled, V)
         mean: Array = state.a[:n] @ V
-        core.whiten(state, n, V)
+        core.whiten(state, n, V, np.empty((4, n)))
         cov -= V.T @ V
         diagonal = np.einsum("ii->i", cov)
         np.maximum(diagonal, 0.0, out=diagonal)
@@ -320,11 +320,12 @@ class LaplaceClassifier(Prior):
         """Return means and, if wanted, variances at scaled inputs, (d, m), panel by panel."""
         m = scaled.shape[1]
         mean, var = np.empty(m), np.empty(m if variances else 0)
+        C = np.empty((4, self._n))  # not that of the state: threads may predict side by side
         for low in range(0, m, PANEL):
             panel = np.ascontiguousarray(scaled[:, low : low + PANEL])
             core.marginals(
                 self._kind, self._amplitude, self._state, self._n, panel,
-                np.empty((self._n, panel.shape[1])), mean[low : low + PANEL],
+                np.empty((self._n, panel.shape[1])), C, mean[low : low + PANEL],
                 var[low : low + PANEL],
             )  # fmt: skip
         return mean, var
@@ -344,8 +345,8 @@ class LaplaceClassifier(Prior):
 
         Notes
         -----
-        The probit average has a closed form. The logistic one is an integral, by Gauss-Legendre
-        panels; its absolute error is below 1e-14 for any mean and variance.
+        The probit average has a closed form. The logistic one is an integral, by the trapezoidal
+        rule or Gauss-Legendre panels; its absolute error is below 1e-14 for any mean and variance.
 
         Examples
         --------

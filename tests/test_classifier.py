@@ -97,8 +97,8 @@ def by_adaptive_quadrature(function, mean, sd):
 @pytest.mark.parametrize("function", list(FUNCTIONS))
 def test_quadrature_for_every_mean_and_variance(function):
     """The documented accuracy is 1e-14; the adaptive rule itself is good to about 1e-12."""
-    variances = [1e-12, 1e-6, 1e-2, 0.25, 0.2501, 1.0, 4.0, 30.0, 400.0, 1e4]
-    for var in variances if JIT else variances[::3]:
+    variances = [1e-12, 1e-6, 1e-2, 0.98, 1.02, 3.9, 4.1, 15.9, 16.1, 400.0, 1e4]
+    for var in variances if JIT else variances[::2]:
         sd = math.sqrt(var)
         for mean in (0.0, 0.3, -1.0, 2.0, -5.0, 9.0, -30.0, 40.0, 4 * sd, -16.9 * sd, 17.1 * sd):
             expected = by_adaptive_quadrature(function, mean, sd)
