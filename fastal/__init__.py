@@ -39,6 +39,7 @@ _HOME = {
     "stopping_time": "stopper",
 }
 _MODULES = (
+    "adapters",
     "bound",
     "criteria",
     "datasets",
