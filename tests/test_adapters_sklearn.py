@@ -338,7 +338,9 @@ def test_models_without_a_posterior(loop):
     )
     with pytest.raises(TypeError, match=wanted):
         bounds_from(forest, X[0], y[0])
-    with pytest.raises(TypeError, match=r"`model` must be of scikit-learn, modAL, .* got <object"):
+    with pytest.raises(
+        TypeError, match=r"`model` must be of scikit-learn, modAL, .* got a object;"
+    ):
         Stopper().update_from(object(), X[0], y[0])
     with pytest.raises(TypeError, match=r"Stopper.update takes the posterior of any model"):
         Stopper().update_from(GaussianProcess(), X[0], y[0])

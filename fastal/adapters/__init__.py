@@ -128,7 +128,7 @@ def bounds_of(model: Any, x: Any, y: Any, noise: Any, name: str = "") -> Array:
             return bounds
     raise TypeError(
         f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch or "
-        f"BoTorch, got {check.shown(model)}; Stopper.update takes the posterior of any model"
+        f"BoTorch, got a {type(model).__name__}; Stopper.update takes the posterior of any model"
     )
 
 
@@ -210,4 +210,4 @@ def _predicted(what: str, values: Any, shape: tuple[int, ...], name: str) -> Arr
 
 def wrong_kind(model: Any, name: str, wanted: str) -> TypeError:
     """Return the error for a model that an adapter does not know."""
-    return TypeError(f"{name} must be {wanted}, got {check.shown(model)}")
+    return TypeError(f"{name} must be {wanted}, got a {type(model).__name__}")

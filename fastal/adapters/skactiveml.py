@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal import _validation as check
 from fastal.adapters import bounds_from, bounds_of, update_from, wrong_kind
 
 __all__ = ["bounds_from", "update_from"]
@@ -37,6 +36,6 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
         wanted = "a SklearnRegressor, SklearnNormalRegressor or SklearnClassifier"
         raise wrong_kind(model, name, wanted)
     if not own.get("is_fitted_", True):
-        raise ValueError(f"{name} must be fitted first: its fit failed, {check.shown(model)}")
+        raise ValueError(f"{name} must be fitted first: its fit failed, see the warning")
     within = own.get("estimator_", model.estimator)
     return bounds_of(within, x, y, noise, "`model.estimator_` (scikit-activeml)")

@@ -33,7 +33,6 @@ from sklearn.gaussian_process.kernels import Exponentiation, Product, Sum
 from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import Pipeline
 
-from fastal import _validation as check
 from fastal.adapters import (
     Posterior,
     bounds_from,
@@ -60,7 +59,7 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> Array:
         names = " or ".join(kind.__name__ for kind in known)
         raise wrong_kind(model, name, f"a {names}, or a Pipeline that ends in one")
     if not hasattr(model, "n_features_in_"):
-        raise ValueError(f"{name} must be fitted first, got {check.shown(model)}")
+        raise ValueError(f"{name} must be fitted first, got an unfitted {type(model).__name__}")
     if isinstance(model, Pipeline):
         if np.ndim(x) < 2:
             x, _ = inputs_and_labels(x, y)
