@@ -53,7 +53,7 @@ def test_a_classifier(loop):
     stopper = Stopper()
     alone = GaussianProcessClassifier(kernel, optimizer=None)
     expected = []
-    for _ in range(30):
+    for _ in range(18):
         model.fit(X, y)
         (new,) = strategy.query(X, y, clf=model)
         alone.fit(X[y != ""], y[y != ""])

@@ -71,28 +71,30 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> Array:
         )
     if isinstance(model, GaussianProcessClassifier):
         return _classifier_bounds(model, points, labels, noise, name)
-    ask = _gaussian_process if isinstance(model, GaussianProcessRegressor) else _ridge
-    return bounds_in_order(ask(model, points), labels, noise, name)
+    if isinstance(model, GaussianProcessRegressor):
+        posterior = _gaussian_process(model, points, name)
+    else:
+        posterior = _ridge(model, points)
+    return bounds_in_order(posterior, labels, noise, name)
 
 
-def _gaussian_process(model: Any, X: Array) -> Posterior:
+def _gaussian_process(model: Any, X: Array, name: str) -> Posterior:
+    scales, centres = np.ravel(model._y_train_std), np.ravel(model._y_train_mean)
+    if len(scales) != 1:
+        raise ValueError(f"{name} must have one output, got {len(scales)}")
+    scale, centre = float(scales[0]), float(centres[0])
     cross = model.kernel_(X, model.X_train_)
     # Of two arguments a kernel gives no white noise, be they equal.
     prior = model.kernel_(X, X)
     # mu = k.(K + N)^-1 y,  C = K** - V^T V,  V = L^-1 k^T
     V = solve_triangular(model.L_, cross.T, lower=True, check_finite=False)
-    scale, centre = model._y_train_std, model._y_train_mean
-    mean = centre + scale * (cross @ model.alpha_)
-    if np.ndim(mean) == 2 and mean.shape[1] == 1:
-        mean = mean[:, 0]
-    square = scale**2 if np.size(scale) != 1 else float(np.squeeze(scale)) ** 2
     _, white = _smooth_and_white(model.kernel_, X)
     alpha = np.unique(model.alpha)
     return Posterior(
-        mean,
-        square * (prior - V.T @ V),
-        square * np.diagonal(prior),
-        square * (white + alpha) if alpha.size == 1 else None,
+        centre + scale * (cross @ model.alpha_.reshape(-1)),
+        scale**2 * (prior - V.T @ V),
+        scale**2 * np.diagonal(prior),
+        scale**2 * (white + alpha) if alpha.size == 1 else None,
     )
 
 
