@@ -49,6 +49,7 @@ _HOME = {
     "stopping_time": "stopper",
 }
 _MODULES = (
+    "adapters",
     "bound",
     "classifier",
     "comparison",

@@ -1,4 +1,5 @@
 # What `import fastal` offers, for type checkers; at run time __init__.py imports it on first use.
+from . import adapters as adapters
 from . import bound as bound
 from . import classifier as classifier
 from . import comparison as comparison

@@ -14,15 +14,16 @@ def show_versions() -> None:
     --------
     >>> import fastal
     >>> fastal.show_versions()  # doctest: +ELLIPSIS
-    fastal       ...
+    fastal          ...
     """
     names = ["numpy", "scipy", "numba", "llvmlite", "cython", "matplotlib", "joblib", "dask"]
     names += ["pooch", "pandas", "scikit-learn", "statsmodels"]
-    print(f"{'fastal':12} {version('fastal')}")
-    print(f"{'python':12} {sys.version.split()[0]} ({platform.python_implementation()})")
-    print(f"{'machine':12} {platform.platform()} {platform.machine()}")
+    names += ["modAL-python", "scikit-activeml", "torch", "gpytorch", "botorch"]
+    print(f"{'fastal':15} {version('fastal')}")
+    print(f"{'python':15} {sys.version.split()[0]} ({platform.python_implementation()})")
+    print(f"{'machine':15} {platform.platform()} {platform.machine()}")
     for name in names:
         try:
-            print(f"{name:12} {version(name)}")
+            print(f"{name:15} {version(name)}")
         except PackageNotFoundError:
-            print(f"{name:12} not installed")
+            print(f"{name:15} not installed")

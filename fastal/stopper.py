@@ -1,4 +1,4 @@
-"""Stopper: one decision, four ways in; stopping_time over a history; StopperBatch in lock step."""
+"""Stopper: one decision, five ways in; stopping_time over a history; StopperBatch in lock step."""
 
 from __future__ import annotations
 
@@ -150,8 +150,9 @@ def _earliest(level: float, falling: bool, method: str, alternative: str, limit:
 class Stopper(Criterion):
     """Says when to stop labelling, from the bounds that come with each label.
 
-    Four ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
-    label, `observe` an input and its label with a Gaussian process, `extend` by a history.
+    Five ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
+    label, `update_from` a model of another library, `observe` an input and its label with a
+    Gaussian process, `extend` by a history.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ class Stopper(Criterion):
             level, method, window, alternative, min_bounds, patience, horizon, self._falling
         )
 
-    # the four ways in ------------------------------------------------------------------------
+    # the five ways in ------------------------------------------------------------------------
 
     def push(self, r: float) -> bool:
         """Take one bound or divergence.
@@ -332,6 +333,31 @@ class Stopper(Criterion):
             self.extend(self._bounds_of(mean, var, y, noise))
             return self.stopped
         return status == 1
+
+    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
+        """Take a label and the model of another library, before that is fitted to the label.
+
+        Parameters
+        ----------
+        model : object
+            A fitted model of scikit-learn, modAL, scikit-activeml, GPyTorch or BoTorch; see
+            `fastal.adapters`. It is asked for its posterior, not changed.
+        x : array_like, shape (d,) or (m, d)
+            The input, or those of several labels.
+        y : float, or array_like of shape (m,)
+            The label, or labels in order; the bound of each is given the labels before it.
+        noise : float or array_like of shape (m,), optional
+            Noise variance of these labels, if not that of the model. The stopper's own is for
+            `update`.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        from fastal.adapters import update_from
+
+        return update_from(self, model, x, y, noise)
 
     def observe(self, x: ArrayLike, y: float) -> bool:
         """Add a label to the Gaussian process, and its bound to the stopper.

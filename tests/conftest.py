@@ -5,6 +5,8 @@ import signal
 # one another on busy cores make a fit take ten times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
+import pytest
 from hypothesis import settings
 
 # A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:
@@ -16,3 +18,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def loop():
+    """A small problem on which every loop stops: inputs (60, 2), labels, and their noise."""
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-2, 2, (60, 2))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(60)
+    return X, y, 0.01

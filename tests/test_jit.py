@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -153,37 +154,9 @@ def test_jit_disabled_gives_the_same(tmp_path):
 
 
 def test_an_outside_extension_can_cimport(tmp_path):
-    (tmp_path / "outside.pyx").write_text(
-        textwrap.dedent("""
-        # cython: language_level=3
-        from fastal._core.runs cimport (
-            Tracker, runs_cdf, tracker_free, tracker_n_runs, tracker_new, tracker_p_value,
-            tracker_push, tracker_reset, tracker_stopped_at,
-        )
-
-        def follow(const double[::1] bounds, double alpha):
-            cdef Tracker *tracker
-            cdef Py_ssize_t i
-            cdef int status = 0
-            with nogil:
-                tracker = tracker_new(alpha, 0)
-                for i in range(bounds.shape[0]):
-                    status = tracker_push(tracker, bounds[i])
-            answer = (tracker_stopped_at(tracker), tracker_n_runs(tracker),
-                      tracker_p_value(tracker), status)
-            tracker_reset(tracker)
-            empty = tracker_n_runs(tracker)
-            tracker_free(tracker)
-            return answer, empty, runs_cdf(6, 10, 10)
-        """)
-    )
-    (tmp_path / "setup.py").write_text(
-        "import os, fastal\n"
-        "from Cython.Build import cythonize\n"
-        "from setuptools import setup\n"
-        "home = os.path.dirname(os.path.dirname(fastal.__file__))\n"
-        "setup(name='outside', ext_modules=cythonize('outside.pyx', include_path=[home]))\n"
-    )
+    source = Path(__file__).parents[1] / "examples" / "cython_caller"
+    for name in ("caller.pyx", "setup.py"):
+        shutil.copy(source / name, tmp_path)
     build = subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=tmp_path,
@@ -193,19 +166,24 @@ def test_an_outside_extension_can_cimport(tmp_path):
         check=False,
     )
     assert build.returncode == 0, build.stdout + build.stderr
-    code = (
-        "import json, outside, numpy as np\n"
-        f"x = np.array({SHIFTED.tolist()})\n"
-        "print(json.dumps(outside.follow(x, 1e-3)))\n"
-    )
-    (tmp_path / "use.py").write_text(code)
-    (stopped_at, runs, p_value, status), empty, cdf = run(tmp_path / "use.py")
+    code = f"""
+        import json, caller, numpy as np
+        x = np.array({SHIFTED.tolist()})
+        stops = np.empty(3, dtype=np.intp)
+        caller.first_stops(np.stack([x, np.tile([5.0, 1.0], 20), x[::-1]]), 1e-3, stops)
+        try:
+            caller.follow(np.array([1.0, np.nan]), 1e-3)
+        except ValueError as error:
+            refused = str(error)
+        cdf = caller.too_few(6, 10, 10)
+        print(json.dumps([caller.follow(x, 1e-3), stops.tolist(), refused, cdf]))
+    """
+    (tmp_path / "use.py").write_text(textwrap.dedent(code))
+    (stopped_at, runs, p_value), stops, refused, cdf = run(tmp_path / "use.py")
     expected = runs_test(SHIFTED, alternative="less")
     assert stopped_at == first_rejection(SHIFTED, 1e-3)
-    assert (runs, p_value, status) == (
-        expected.n_runs,
-        expected.pvalue,
-        expected.pvalue <= 1e-3,
-    )
-    assert empty == 0
+    assert (runs, p_value) == (expected.n_runs, expected.pvalue)
+    # one tracker for all streams, reset between them
+    assert stops == [stopped_at, 0, first_rejection(SHIFTED[::-1], 1e-3)]
+    assert refused == "status -2 at bound 1: not finite, or no memory"
     assert cdf == fastal.RunsDistribution(10, 10).cdf(6)

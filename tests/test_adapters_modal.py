@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from fastal import GaussianProcess, Stopper, stopping_time
+from fastal.adapters import bounds_from
+
+pytest.importorskip("modAL", reason="modAL is not installed")
+import sklearn
+from modAL.acquisition import max_UCB
+from modAL.models import ActiveLearner, BayesianOptimizer, Committee
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
+    pytest.skip(
+        "modAL 0.4.2 passes `force_all_finite`, which scikit-learn 1.8 removed",
+        allow_module_level=True,
+    )
+
+pytestmark = pytest.mark.filterwarnings("ignore:'force_all_finite' was renamed:FutureWarning")
+
+
+def max_std(estimator, pool):
+    index = int(estimator.predict(pool, return_std=True)[1].argmax())
+    return index, pool[[index]]
+
+
+def estimator(noise):
+    return GaussianProcessRegressor(1.5 * RBF(0.9) + WhiteKernel(noise), alpha=1e-9, optimizer=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "stops"),
+    [(ActiveLearner, max_std, True), (BayesianOptimizer, max_UCB, False)],
+)
+def test_the_loop_decides_as_fastals_own_process(loop, kind, strategy, stops):
+    X, y, noise = loop
+    learner = kind(estimator(noise), query_strategy=strategy, X_training=X[:1], y_training=y[:1])
+    stopper, order, pool = Stopper(), [0], list(range(1, 60))
+    while pool and not stopper.stopped:
+        index, x = learner.query(X[pool])
+        new = pool.pop(int(np.ravel(index)[0]))
+        stopper.update_from(learner, x, y[new])
+        learner.teach(X[[new]], y[[new]])
+        order.append(new)
+    own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(X[order], y[order])[1:]
+    np.testing.assert_allclose(stopper.bounds, own, rtol=1e-9)
+    assert stopper.stopped_at == stopping_time(own)
+    assert stopper.stopped is stops
+
+
+def test_labels_of_a_batch(loop):
+    X, y, noise = loop
+    learner = ActiveLearner(estimator(noise), max_std, X_training=X[:5], y_training=y[:5])
+    own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(X, y)[5:]
+    np.testing.assert_allclose(bounds_from(learner, X[5:], y[5:].reshape(-1, 1)), own, rtol=1e-9)
+
+
+def test_bad_input(loop):
+    X, y, noise = loop
+    stopper = Stopper()
+    with pytest.raises(ValueError, match=r"`model.estimator` \(modAL\) must be fitted first"):
+        stopper.update_from(ActiveLearner(estimator(noise)), X[0], y[0])
+    learner = ActiveLearner(estimator(noise), max_std, X_training=X[:5], y_training=y[:5])
+    with pytest.raises(TypeError, match=r"`model` \(modAL\) must be an ActiveLearner or Bayes"):
+        stopper.update_from(Committee([learner]), X[0], y[0])
+    forest = ActiveLearner(RandomForestRegressor(2), max_std, X_training=X, y_training=y)
+    with pytest.raises(
+        TypeError, match=r"`model.estimator` \(modAL\) must be a GaussianProcessReg"
+    ):
+        stopper.update_from(forest, X[0], y[0])
+    learner.estimator.L_ *= np.nan
+    with pytest.raises(ValueError, match=r"`var` of `model.estimator` \(modAL\) must be finite"):
+        stopper.update_from(learner, X[5], y[5])
+    assert len(stopper) == 0
