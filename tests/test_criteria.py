@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from fastal import (
+    ErrorStability,
     FixedBudget,
     GaussianProcess,
+    LaplaceClassifier,
+    MaxUncertainty,
     MinLabels,
+    OverallUncertainty,
     StabilizingPredictions,
     Stopper,
     learn,
@@ -384,3 +388,57 @@ def test_bad_input_changes_nothing():
         with pytest.raises(ValueError, match="`"):
             bad()
     assert criterion.history.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        StabilizingPredictions(0.9, 3),
+        OverallUncertainty(0.45),
+        MaxUncertainty(0.68),
+        ErrorStability(0.2),
+    ],
+    ids=repr,
+)
+def test_criteria_of_the_related_work_in_learn(criterion):
+    """Each sees the classifier after each label, as if it had been told by hand."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 2, size=(40, 1))
+    y = np.where(np.sin(np.pi * X[:, 0]) > 0, 1, 0)
+    model = LaplaceClassifier(0.4, amplitude=9.0)
+    run = learn(X, y, gp=model, stopper=criterion, initial=4, seed=0)
+    assert run.stopped
+    by_hand, model = criterion.copy(), model.copy()
+    for t, index in enumerate(run.indices.tolist()):
+        bound = model.add(X[index], y[index])
+        if t < 4:
+            continue
+        if isinstance(criterion, ErrorStability):
+            stop = by_hand.update(bound)
+        elif isinstance(criterion, StabilizingPredictions):
+            stop = by_hand.update(model.predict(X))
+        else:
+            left = np.setdiff1d(np.arange(40), run.indices[: t + 1])
+            stop = by_hand.update(model.predict_proba(X[left]))
+        assert stop is (t + 1 == run.n_labels)
+    np.testing.assert_allclose(run.stopper.history, by_hand.history, rtol=1e-9)
+
+
+def test_classes_are_for_classifiers():
+    X, y = problem(20)
+    for criterion in (StabilizingPredictions(), MaxUncertainty(0.1)):
+        with pytest.raises(TypeError, match="goes by predicted classes: it needs a classifier"):
+            learn(X, y, gp=process(), stopper=criterion)
+        with pytest.raises(TypeError, match="goes by predicted classes: it needs a classifier"):
+            simulate(X, y, gp=process(), criteria=[criterion], n_runs=2)
+
+
+def test_error_stability_goes_by_bounds_in_simulate():
+    X, y = problem(60)
+    result = simulate(X, y, gp=process(), criteria=[ErrorStability(0.3)], n_runs=3, pool_size=30)
+    for run in range(3):
+        assert (
+            result.criteria_stops[run, 0]
+            == (ErrorStability(0.3).extend(result.bounds[run]) or -2) + 1
+        )
+    assert (result.history(0) == result.bounds).all()
