@@ -14,6 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from fastal import GaussianProcess, Stopper, reference, simulate
 
+from ._timing import ratio
+
 NOISE, SCALE, POOL = 0.01, 1.3, 100
 
 
@@ -79,8 +81,7 @@ class Threads:
 
     def track_one_thread_over_two(self, runs):
         """At least 1.8 on two free cores."""
-        one = _seconds(lambda: _simulate(runs, n_jobs=1))
-        return one / _seconds(lambda: _simulate(runs, n_jobs=2))
+        return ratio(lambda: _simulate(runs, n_jobs=1), lambda: _simulate(runs, n_jobs=2))
 
     track_one_thread_over_two.unit = "ratio"
 
@@ -153,7 +154,7 @@ class Dask:
             with joblib.parallel_config(backend="dask"):
                 _simulate(runs, n_jobs=None)
 
-        return _seconds(lambda: _simulate(runs, n_jobs=2)) / _seconds(dask)
+        return ratio(lambda: _simulate(runs, n_jobs=2), dask)
 
     track_threads_over_dask.unit = "ratio"
 
