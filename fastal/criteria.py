@@ -622,7 +622,7 @@ class GroundTruth(_OfProcess):
     def _of(self, gp: GaussianProcess) -> float:
         if self.X_test is None or self.y_test is None:
             raise ValueError("`X_test` must be given outside `simulate`, got None")
-        return prior_loss(gp, self.y_test) - expected_loss(gp, self.X_test, self.y_test)
+        return prior_loss(_labelled(gp), self.y_test) - expected_loss(gp, self.X_test, self.y_test)
 
     def _all(self, record: Record) -> Array:
         if self.X_test is not None and self.y_test is not None:

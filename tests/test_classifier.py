@@ -15,10 +15,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from fastal import (
     ActiveLearner,
+    CrossValidation,
     FixedBudget,
     GaussianProcess,
+    GroundTruth,
     LaplaceClassifier,
     MaxUncertainty,
+    PACBayes,
     Stopper,
     learn,
     reference,
@@ -705,6 +708,9 @@ def test_what_is_for_regression_says_so():
     run = learn(x, y, gp=MODEL, stopper=NEVER, seed=0, max_labels=3, test=(x, y))
     with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got LaplaceClassifier"):
         simulate(x, y, gp=MODEL)
+    for criterion in (CrossValidation(0.1), PACBayes(1.0, 1.0), GroundTruth(x, y, 0.1)):
+        with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got LaplaceCl"):
+            learn(x, y, gp=MODEL, stopper=criterion, seed=0, max_labels=6)
     with pytest.raises(TypeError, match="`run` must be one of a GaussianProcess"):
         plot_demo(run, x, y, x, y)
     with pytest.raises(ValueError, match="`acquisition` must be one of 'max_variance', 'random'"):
