@@ -13,7 +13,7 @@ and noise. With the default ``alpha=1e-10`` and no `WhiteKernel` labels count as
 noise, and the bounds are huge: that is the model's opinion.
 
 **BayesianRidge.** f is the linear function; its noise variance is ``1 / alpha_``. With fewer labels
-than features, `sigma_` is right from scikit-learn 1.7 on; before, it left out what no label touches.
+than features, `sigma_` is right from scikit-learn 1.7 on only.
 
 **GaussianProcessClassifier**, two classes. The bound is the divergence KL(q_t || q_t+1) of the
 Laplace approximations before and after the label, on all labelled inputs (Corollary 1), with the
