@@ -12,7 +12,8 @@ says nothing about new labels, and `noise` must be given. `normalize_y` is undon
 and noise. With the default ``alpha=1e-10`` and no `WhiteKernel` labels count as nearly free of
 noise, and the bounds are huge: that is the model's opinion.
 
-**BayesianRidge.** f is the linear function; its noise variance is ``1 / alpha_``.
+**BayesianRidge.** f is the linear function; its noise variance is ``1 / alpha_``. With fewer labels
+than features, `sigma_` is right from scikit-learn 1.7 on only.
 
 **GaussianProcessClassifier**, two classes. The bound is the divergence KL(q_t || q_t+1) of the
 Laplace approximations before and after the label, on all labelled inputs (Corollary 1), with the
