@@ -750,7 +750,7 @@ class GaussianProcess(Prior):
         self._capacity, self._alpha = new._capacity, None
 
     def drift(self) -> float:
-        """Return max |L L^T - (K + N)|, the backward error of the factor kept.
+        """Return ``max |L L^T - (K + N)|``, the backward error of the factor kept.
 
         Returns
         -------

@@ -516,7 +516,7 @@ class LaplaceClassifier:
         return gaussian_kl(*before, *self.latent(union, return_cov=True), jitter=self.kappa)
 
     def log_marginal_likelihood(self) -> float:
-        """Return log p(y | f) - 1/2 f^T K^-1 f - 1/2 log |I + W K|."""
+        """Return ``log p(y | f) - 1/2 f^T K^-1 f - 1/2 log |I + W K|``."""
         if not self.signs:
             return 0.0
         K, f, a = self.mode()

@@ -1,0 +1,92 @@
+"""How Sphinx builds the documentation: `sphinx-build -W docs build/site`.
+
+Two things are our own. A page that shows ``![text](pictures/name.svg)`` has the picture drawn by
+its own examples: they are run from the top of the page down to that line, and the figure drawn last
+is the picture. And formulas become MathML, which browsers draw without scripts.
+"""
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+from docutils.nodes import SkipNode, Text, literal_block
+from latex2mathml.converter import convert
+from matplotlib import pyplot as plt
+
+import fastal
+
+project = "fastal"
+author = "The fastal developers"
+project_copyright = author
+release = version = fastal.__version__
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
+exclude_patterns = ["pictures"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = f"fastal {release}"
+html_static_path = ["style"]
+html_css_files = ["style.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False
+
+PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[\w-]+\.svg)\)")
+
+
+def draw_pictures(app):
+    """Draw the pictures of all pages."""
+    plt.switch_backend("agg")
+    folder = Path(app.srcdir)
+    (folder / "pictures").mkdir(exist_ok=True)
+    for page in sorted(folder.glob("*.md")):
+        draw_page(page.read_text(encoding="utf-8"), folder)
+
+
+def draw_page(text, folder):
+    """Run the examples of a page down to its last picture, and save what they draw."""
+    last = max((match.end() for match in PICTURE.finditer(text)), default=0)
+    names = {"__name__": "__main__"}
+    for piece in doctest.DocTestParser().parse(text[:last]):
+        if isinstance(piece, doctest.Example):
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(piece.source, "<example>", "single"), names)
+            continue
+        for match in PICTURE.finditer(piece):
+            if not plt.get_fignums():
+                raise ValueError(f"nothing has been drawn above {match[0]}")
+            plt.gcf().savefig(folder / match[1])
+            plt.close("all")
+
+
+def trim_examples(app, doctree):
+    """Drop the empty line that ends a doctest before its fence."""
+    for block in doctree.findall(literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block[:] = [Text(block.rawsource)]
+
+
+def write_formula(display):
+    """Return what writes a formula into a page."""
+
+    def visit(translator, node):
+        translator.body.append(convert(node.astext(), display=display))
+        raise SkipNode
+
+    return visit, None
+
+
+def setup(app):
+    """Tell Sphinx about the pictures and the formulas."""
+    app.connect("builder-inited", draw_pictures)
+    app.connect("doctree-read", trim_examples)
+    app.add_html_math_renderer("mathml", write_formula("inline"), write_formula("block"))
