@@ -24,7 +24,9 @@ DIRECTIVES = {
 # The checked builds are used once: compiling them must be fast.
 FAST = CHECKED or SANITIZED
 FLAGS = [] if os.name == "nt" else ["-O1" if FAST else "-O3", "-ffp-contract=off"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZED else []
+SANITIZERS = (
+    ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZED else []
+)
 
 extensions = [
     Extension(
