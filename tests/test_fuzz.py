@@ -195,7 +195,40 @@ def test_damaged_states(name, data):
             assert repr(made)
             saved = made.to_dict()
             assert repr(read(saved).to_dict()) == repr(saved)
+            if isinstance(made, ActiveLearner) and made.n_labels < made.max_labels:
+                assert not made._selection.state.taken[made.ask()]
     assert repr(state) == before
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        # Found by fuzzing: integers that no double or no 64-bit counter holds, rows that are not there.
+        ("Stopper", {"alpha": HUGE}, "`alpha` must be finite as a double, got 1000"),
+        ("Stopper", {"noise": HUGE}, "`noise` must be finite as a double, got 1000"),
+        ("Stopper", {"bounds": [1.0, HUGE]}, "`values` must be finite as a double, got 1000"),
+        ("Stopper", {"window": 2**63}, "`window` must be at most 9223372036854775807, got 9223"),
+        ("Stopper", {"min_bounds": 2**63}, "`min_bounds` must be at most 9223372036854775807"),
+        ("Stopper", {"patience": HUGE}, "`patience` must be at most 9223372036854775807"),
+        ("MaxVariance", {"threshold": HUGE}, "`threshold` must be finite as a double"),
+        ("GaussianProcess", {"labels": [1, HUGE, 2]}, "`labels` must be finite as a double"),
+        (
+            "GaussianProcess",
+            {"lengthscale": [1, -HUGE]},
+            "`lengthscale` must be finite as a double",
+        ),
+        ("FixedBudget", {"seen": 2**63}, "must be an integer >= 0, got 9223372036854775808"),
+        ("Forecast", {"order": [0, 1, 2, 3, 4, 5, 6, 8]}, r"`order` must hold indices in \[0, 8\)"),
+        ("ActiveLearner", {"order": [2**63]}, "must be an integer >= 0, got 9223372036854775808"),
+        ("ActiveLearner", {"asked": 8}, "row 8 is out of the pool, or there twice"),
+    ],
+)
+def test_what_was_found(name, change, message):
+    with pytest.raises(ValueError, match=message):
+        READERS.get(name, Criterion.from_dict)(good_state(name) | change)
 
 
 @pytest.mark.parametrize("name", MAKERS)
