@@ -8,6 +8,9 @@ from setuptools import Extension, setup
 # FASTAL_BOUNDS_CHECK=1 builds with every index checked, for one run of the tests.
 CHECKED = os.environ.get("FASTAL_BOUNDS_CHECK") == "1"
 
+# FASTAL_SANITIZE=1 builds with the sanitizers of addresses and of undefined behaviour.
+SANITIZED = os.environ.get("FASTAL_SANITIZE") == "1"
+
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": CHECKED,
@@ -18,14 +21,23 @@ DIRECTIVES = {
 }
 
 # Double-double arithmetic needs every product rounded on its own: no silent fused multiply-add.
-# The checked build is used once: compiling it must be fast.
-FLAGS = [] if os.name == "nt" else ["-O1" if CHECKED else "-O3", "-ffp-contract=off"]
+# The checked builds are used once: compiling them must be fast.
+FAST = CHECKED or SANITIZED
+FLAGS = [] if os.name == "nt" else ["-O1" if FAST else "-O3", "-ffp-contract=off"]
+SANITIZERS = (
+    ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZED else []
+)
 
 extensions = [
-    Extension(f"fastal._core.{name}", [f"fastal/_core/{name}.pyx"], extra_compile_args=FLAGS)
+    Extension(
+        f"fastal._core.{name}",
+        [f"fastal/_core/{name}.pyx"],
+        extra_compile_args=[*FLAGS, *SANITIZERS, *(["-g"] if SANITIZED else [])],
+        extra_link_args=SANITIZERS,
+    )
     for name in ("runs", "stopper")
 ]
 setup(
-    ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, force=CHECKED),
+    ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, force=FAST),
     options={"build_ext": {"parallel": len(extensions)}},
 )

@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 
 _DOUBLE = np.dtype(np.float64)
 
+# The largest number that compiled code counts to.
+MOST = 2**63 - 1
+
 
 def shown(value: object) -> str:
     """Return a short form of a value for an error message."""
@@ -46,12 +49,22 @@ def whole(name: str, value: object) -> int:
     return int(value)
 
 
-def count(name: str, value: object, minimum: int = 0) -> int:
-    """Check for a whole number of at least `minimum`."""
+def count(name: str, value: object, minimum: int = 0, maximum: int | None = None) -> int:
+    """Check for a whole number of at least `minimum`, and at most `maximum` if there is one."""
     number = whole(name, value)
     if number < minimum:
         raise ValueError(f"`{name}` must be at least {minimum}, got {number}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"`{name}` must be at most {maximum}, got {shown(number)}")
     return number
+
+
+def _double(name: str, value: numbers.Real) -> float:
+    """Return a real number as a double; an integer may be too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"`{name}` must be finite as a double, got {shown(value)}") from None
 
 
 def real(name: str, value: object) -> float:
@@ -60,7 +73,7 @@ def real(name: str, value: object) -> float:
         value = value.item()
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
-    number = float(value)
+    number = _double(name, value)
     if not math.isfinite(number):
         raise ValueError(f"`{name}` must be finite, got {number}")
     return number
@@ -91,7 +104,7 @@ def state_count(name: str, value: object, minimum: int = 0, *, optional: bool = 
     """Check a whole number in a saved state."""
     if optional and value is None:
         return None
-    if type(value) is not int or value < minimum:
+    if type(value) is not int or not (minimum <= value <= MOST):
         raise ValueError(f"`state[{name!r}]` must be an integer >= {minimum}, got {shown(value)}")
     return value
 
@@ -100,7 +113,7 @@ def probability(name: str, value: object) -> float:
     """Check for a number strictly between 0 and 1."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
-    number = float(value)
+    number = _double(name, value)
     if not (0 < number < 1):
         raise ValueError(f"`{name}` must be in (0, 1), got {number:g}")
     return number
@@ -121,6 +134,8 @@ def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
         )
         if not numeric:
             raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}")
+        for value in array.flat:
+            _double(name, value)
     return array
 
 

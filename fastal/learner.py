@@ -350,19 +350,23 @@ class ActiveLearner:
             new.order = np.array(first, dtype=np.int64)
             for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
                 new.ask()  # the lazy selection then computes in the same order, to the last digit
-                new._asked = check.state_count("indices", index)
-                if new._asked >= new.n_pool or new._selection.state.taken[new._asked]:
-                    raise ValueError(f"index {index} is out of the pool, or there twice")
+                new._refuse_taken(check.state_count("indices", index))
+                new._asked = index
                 new._take(float(y))
-            if asked is not None:
+            if check.state_count("asked", asked, optional=True) is not None:
                 new.ask()
-            new._asked = check.state_count("asked", asked, optional=True)
+                new._refuse_taken(asked)
+            new._asked = asked
             saved = Criterion.from_dict(stopper)
             if saved.stopped_at != new.stopper.stopped_at:
                 raise ValueError("the bounds are not those of the labels")
         except (TypeError, IndexError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
+
+    def _refuse_taken(self, index: int) -> None:
+        if index >= self.n_pool or self._selection.state.taken[index]:
+            raise ValueError(f"`state` is damaged: row {index} is out of the pool, or there twice")
 
     def __repr__(self) -> str:
         said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"

@@ -261,7 +261,7 @@ class Forecast:
         try:
             n, t = check.state_count("n_pool", n, 2), check.state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
-            rows = np.array([check.state_count("order", i) for i in order], dtype=np.int64)
+            rows = check.indices("order", [check.state_count("order", i) for i in order], n)
             if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
                 raise ValueError("its arrays do not fit the numbers of labels")
             return cls(

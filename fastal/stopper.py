@@ -257,10 +257,10 @@ class Stopper(Criterion):
         level = check.probability("alpha", self.alpha)
         method = check.code("method", self.method, METHODS)
         alternative = check.code("alternative", self.alternative, ALTERNATIVES)
-        window = 0 if self.window is None else check.count("window", self.window, 2)
-        min_bounds = 0 if self.min_bounds is None else check.count("min_bounds", self.min_bounds)
-        patience = check.count("patience", self.patience, 1)
-        horizon = 0 if self.horizon is None else check.count("horizon", self.horizon, 2)
+        window = self._count("window", self.window, 2)
+        min_bounds = self._count("min_bounds", self.min_bounds, 0)
+        patience = check.count("patience", self.patience, 1, check.MOST)
+        horizon = self._count("horizon", self.horizon, 2)
         check.flag("sequential", self.sequential)
         if self.noise is not None:
             check.positive("noise", self.noise)
@@ -284,6 +284,11 @@ class Stopper(Criterion):
         self._tracker = runs_core.RunsTracker(
             level, method, window, alternative, min_bounds, patience, horizon, self._falling
         )
+
+    @staticmethod
+    def _count(name: str, value: int | None, minimum: int) -> int:
+        """Check a number of bounds; None is 0, the tracker's word for "none"."""
+        return 0 if value is None else check.count(name, value, minimum, check.MOST)
 
     # the five ways in ------------------------------------------------------------------------
 

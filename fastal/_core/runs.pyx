@@ -1028,7 +1028,8 @@ cdef class RunsTracker:
         cdef Tracker *t = new.tracker
         if not (reserve_values(t, max(old.values_capacity, 1)) and reserve_nodes(t, old.capacity)):
             raise MemoryError("no memory for a copy of the tracker")
-        memcpy(t.values, old.values, old.n_pushed * sizeof(double))
+        if old.n_pushed:                # else there may be no buffer, and memcpy must not see NULL
+            memcpy(t.values, old.values, old.n_pushed * sizeof(double))
         memcpy(t.nodes, old.nodes, old.n_nodes * sizeof(Node))
         memcpy(t.table, old.table, 2 * old.capacity * sizeof(uint64_t))
         memcpy(lower_root(t), lower_root(old), old.n_lower * sizeof(Entry))
