@@ -85,7 +85,9 @@ def test_the_paper_page_names_many():
 
 
 def test_every_public_name_is_in_the_reference():
-    text = "".join(page.read_text("utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.rst")))
+    text = "".join(
+        page.read_text("utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.rst"))
+    )
     documented = re.findall(r"^\.\. auto(?:class|function):: fastal\.(\w+)$", text, re.M)
     assert sorted(documented) == sorted(fastal._HOME)
 
