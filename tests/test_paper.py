@@ -5,12 +5,17 @@ import os
 
 import numpy as np
 import pytest
+from numba import config
 
 from fastal import GaussianProcess, Stopper, bound_constant, learn, paper
 from fastal.cli import main
 from fastal.comparison import compare
 from fastal.criteria import CrossValidation, GroundTruth, MaxVariance, PACBayes, first_crossing
 from fastal.datasets import artificial
+
+pytestmark = pytest.mark.skipif(
+    bool(config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
+)
 
 HAS_DATA = bool(os.environ.get("FASTAL_DATA"))
 needs_data = pytest.mark.skipif(not HAS_DATA, reason="FASTAL_DATA names no folder with the data")

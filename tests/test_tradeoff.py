@@ -4,11 +4,16 @@ import csv
 
 import numpy as np
 import pytest
+from numba import config
 
 from fastal import LookAhead, Stopper, learn, paper
 from fastal.cli import main
 from fastal.criteria import expected_losses
 from fastal.tradeoff import RULES, Curve, Tradeoff, tradeoff
+
+pytestmark = pytest.mark.skipif(
+    bool(config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
+)
 
 
 @pytest.fixture(scope="module")
