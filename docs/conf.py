@@ -14,6 +14,7 @@ from pathlib import Path
 from docutils.nodes import SkipNode, Text, literal_block
 from latex2mathml.converter import convert
 from matplotlib import pyplot as plt
+from sphinx.errors import ExtensionError
 
 import fastal
 
@@ -63,7 +64,7 @@ def draw_page(text, folder):
             continue
         for match in PICTURE.finditer(piece):
             if not plt.get_fignums():
-                raise ValueError(f"nothing has been drawn above {match[0]}")
+                raise ExtensionError(f"nothing has been drawn above {match[0]}")
             plt.gcf().savefig(folder / match[1])
             plt.close("all")
 
