@@ -261,11 +261,11 @@ class Forecast:
         try:
             n, t = check.state_count("n_pool", n, 2), check.state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
-            rows = check.indices("order", [check.state_count("order", i) for i in order], n)
+            rows = np.array([check.state_count("order", i) for i in order], dtype=np.int64)
             if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
                 raise ValueError("its arrays do not fit the numbers of labels")
             return cls(
-                rows,
+                check.indices("order", rows, n),
                 values,
                 check.zero_or_more("noise_of_final", final),
                 noise=check.positive("noise", noise),

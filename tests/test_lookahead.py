@@ -383,7 +383,7 @@ def test_a_forecast_can_be_kept():
     for change, message in (
         ({"kind": "Run"}, "must describe a Forecast of version 1"),
         ({"version": 2}, "must describe a Forecast of version 1"),
-        ({"n_pool": 19}, "damaged: `order` must hold indices in .0, 19., got 19"),
+        ({"n_pool": 19}, "damaged: its arrays do not fit"),
         ({"order": [0]}, "damaged: its arrays do not fit"),
         ({"reduction": [-1.0] * 20}, "damaged: `reduction` must not be negative"),
         ({"noise": 0.0}, "damaged: `noise` must be positive"),
