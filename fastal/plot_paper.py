@@ -108,6 +108,7 @@ def plot_tightness(tightness: Tightness, ax: Axes) -> None:
     ax.plot(labels, gap, color="tab:blue", label="gap of the expected error")
     ax.axhline(0.0, color="0.6", lw=0.8)
     ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_ylim(bottom=min(-0.02, 1.2 * float(gap.min())))
     ax.set_title(f"{tightness.task}: mean of {len(tightness.gaps)} runs")
     ax.set_xlabel("labels")
     ax.set_ylabel("nats")
