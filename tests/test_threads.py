@@ -44,7 +44,11 @@ def python(*options, code=CODE, **environment):
     path = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
     env = os.environ | {"PYTHONPATH": path} | environment
     return subprocess.run(
-        [sys.executable, "-P", *options, "-c", code], env=env, capture_output=True, text=True, timeout=600
+        [sys.executable, "-P", *options, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
 
 
