@@ -13,6 +13,7 @@ related work, which go by what a classifier gives, are at home in `fastal.stabil
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -200,8 +201,8 @@ def first_crossing(history: ArrayLike, threshold: float, *, rises: bool = False)
     return int(np.argmax(crossed)) + 1 if crossed.any() else None
 
 
-class _OfProcess(Measured):
-    """A criterion that goes by a Gaussian process with its labels."""
+class _OfRun(Measured):
+    """A criterion whose measure a finished run gives for all labels at once."""
 
     _rises: ClassVar[bool] = False
 
@@ -212,23 +213,30 @@ class _OfProcess(Measured):
     def _see(self, learner: Any) -> bool:
         return self._step(self._now(learner))
 
+    @abstractmethod
     def _now(self, learner: Any) -> float:
         """Return the measure of a learner's labels so far."""
-        return self._of(learner.model)
 
-    def _of(self, gp: GaussianProcess) -> float:
-        """Return the measure of a labelled process; NaN if it cannot be computed yet."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _all(self, record: Record) -> Array:
         """Return the measures after each label of a run."""
-        raise NotImplementedError
 
     def _history_in(self, record: Record) -> Array:
         return self._all(record)[record.initial :]
 
     def _stop_in(self, record: Record) -> int | None:
         return first_crossing(self._history_in(record), self.threshold, rises=self._rises)
+
+
+class _OfProcess(_OfRun):
+    """A criterion that goes by a Gaussian process with its labels."""
+
+    @abstractmethod
+    def _of(self, gp: GaussianProcess) -> float:
+        """Return the measure of a labelled process; NaN if it cannot be computed yet."""
+
+    def _now(self, learner: Any) -> float:
+        return self._of(learner.model)
 
     def update(self, gp: GaussianProcess) -> bool:
         """Take a process with all labels so far; return whether there has been a stop.
@@ -265,7 +273,7 @@ def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
     return Record(gp, gp._scaled("X", points), places, labels[places], 0, np.empty(0))
 
 
-class MaxVariance(_OfProcess):
+class MaxVariance(_OfRun):
     """Stop when the variance of every unlabelled point is small.
 
     The paper's regression counterpart of `MaxUncertainty` (section 5.2, criterion 4).
@@ -291,7 +299,7 @@ class MaxVariance(_OfProcess):
     def __init__(self, threshold: float) -> None:
         super().__init__(check.positive("threshold", threshold))
 
-    def update(self, var: ArrayLike) -> bool:  # type: ignore[override]
+    def update(self, var: ArrayLike) -> bool:
         """Take the variances of the unlabelled points; return whether there has been a stop.
 
         Parameters
