@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fastal import GaussianProcess, MinLabels, Stopper, gaussian_kl, stopping_time
+from fastal import (
+    GaussianProcess,
+    LaplaceClassifier,
+    MinLabels,
+    Stopper,
+    gaussian_kl,
+    stopping_time,
+)
 from fastal.adapters import bounds_from, update_from
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -307,6 +314,17 @@ def test_a_classifier_loop_and_its_batches(classes):
     np.testing.assert_allclose(together, apart.bounds, rtol=1e-7, atol=1e-12)
     assert stopping_time(together) == apart.stopped_at
     assert (together > 0).all()
+
+
+@pytest.mark.parametrize("amplitude", [1.0, 30.0])
+def test_a_classifier_decides_as_fastals_own(classes, amplitude):
+    X, y = classes
+    model = GaussianProcessClassifier(amplitude * RBF(0.3), optimizer=None).fit(X[:6], y[:6])
+    own = LaplaceClassifier(0.3, amplitude=amplitude).add_batch(X, (y == "yes").astype(int))[6:]
+    stopper = Stopper()
+    stopper.update_from(model, X[6:], y[6:])
+    np.testing.assert_allclose(stopper.bounds, own, rtol=1e-6)
+    assert stopper.stopped_at == stopping_time(own)
 
 
 def test_a_classifier_with_a_singular_kernel(classes):
