@@ -1,5 +1,6 @@
 """Ratios measured in one run: both sides in turn, the best of several, so that noise cancels."""
 
+import statistics
 from time import perf_counter
 
 
@@ -12,6 +13,23 @@ def ratio(slow, fast, rounds=7, seconds=0.02):
     """Return how many times longer `slow` takes than `fast`."""
     times = _best_of([slow, fast], rounds, seconds)
     return times[0] / times[1]
+
+
+def ratio_of_pairs(slow, fast, pairs=15):
+    """Return the median of how many times longer `slow` takes, each once a pair, in turns.
+
+    For calls that take half a second and both cores: one of them rarely meets a quiet moment, and
+    the least times of two of them not the same one.
+    """
+    ratios = []
+    for i in range(pairs):
+        times = {}
+        for call in (slow, fast) if i % 2 else (fast, slow):
+            start = perf_counter()
+            call()
+            times[call] = perf_counter() - start
+        ratios.append(times[slow] / times[fast])
+    return statistics.median(ratios)
 
 
 def _best_of(calls, rounds, seconds):

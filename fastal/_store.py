@@ -76,6 +76,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise ValueError(f"`store` {self.path!r} is damaged or no store: {error}") from None
         try:
+            self._file.execute("PRAGMA page_size=16384")  # a chunk has some hundred kilobytes
             self._file.execute("PRAGMA synchronous=FULL")
             self._file.execute("BEGIN IMMEDIATE")
             if self._is_blank():  # another process may have been faster

@@ -22,7 +22,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -50,10 +50,10 @@ Ints = NDArray[np.int64]
 Make = Callable[[np.random.Generator], tuple[ArrayLike, ArrayLike]]
 
 # Seconds of work in a chunk: below a quarter, with room for a slower moment.
-CHUNK_SECONDS = 0.15
+CHUNK_SECONDS = 0.23
 
 # Most runs in a chunk, so that its arrays stay small.
-CHUNK_RUNS = 4096
+CHUNK_RUNS = 8192
 
 # How often the data are sent to a Dask cluster that loses them; Dask itself gives up a task that
 # has brought down as many workers.
@@ -142,26 +142,52 @@ class _Chunk(NamedTuple):
     errors: Array  # (k, T), T = 0 without a test set
     messages: list[tuple[int, str]]  # runs that failed
     seconds: float
+    left: tuple[tuple[int, int], ...] = ()  # runs there was no time for
+
+    @classmethod
+    def empty(cls, plan: _Plan, runs: Ints) -> _Chunk:
+        k = len(runs)
+        c, h, b, t = plan.widths
+        return cls(
+            runs,
+            np.zeros((2, k), dtype=np.int64),
+            np.full((k, c), -1, dtype=np.int64),
+            np.full((k, h, b), np.nan),
+            np.full((k, plan.max_labels - plan.initial), np.nan),
+            np.full((k, t), np.nan),
+            [],
+            0.0,
+        )
+
+    def first(self, done: int) -> _Chunk:
+        """Return the chunk of the first runs; the others are left."""
+        if done == len(self.runs):
+            return self
+        runs, counts, *others = self[:6]
+        return _Chunk(
+            runs[:done], counts[:, :done], *(array[:done] for array in others), self.messages,
+            self.seconds, _spans(runs[done:]),
+        )  # fmt: skip
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
-        there = ~np.isnan(self.bounds)
+        lengths, values = core.without_tails(np.ascontiguousarray(self.bounds))
         return (
             self.runs, self.counts, self.criteria, self.histories, self.errors,
-            np.array(self.bounds.shape), there.sum(axis=1), self.bounds[there],
+            np.array(self.bounds.shape), lengths, values,
         )  # fmt: skip
 
     @classmethod
     def _of_arrays(
-        cls, arrays: Sequence[Any], messages: list[tuple[int, str]], seconds: float
+        cls, arrays: Sequence[Any], messages: list[tuple[int, str]], *more: Any
     ) -> _Chunk:
         runs, counts, criteria, histories, errors, shape, lengths, values = arrays
         bounds = np.full(shape, np.nan)
         bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
-        return cls(runs, counts, criteria, histories, bounds, errors, messages, seconds)
+        return cls(runs, counts, criteria, histories, bounds, errors, messages, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:  # on its way back from another process
-        return _Chunk._of_arrays, (self._arrays(), self.messages, self.seconds)
+        return _Chunk._of_arrays, (self._arrays(), self.messages, self.seconds, self.left)
 
     def pack(self) -> bytes:
         """Return the chunk as bytes, for the store."""
@@ -169,7 +195,8 @@ class _Chunk(NamedTuple):
         for array in self._arrays():
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
         text = "\0".join(f"{run} {message}" for run, message in self.messages)
-        return file.getvalue() + text.encode("utf-8", "backslashreplace")
+        file.write(text.encode("utf-8", "backslashreplace"))
+        return file.getvalue()
 
     @classmethod
     def unpack(cls, data: bytes) -> _Chunk:
@@ -556,37 +583,39 @@ def run_chunk(
     y: Array,
     test_Z: Array,
     test_y: Array,
+    seconds: float,
     spans: tuple[tuple[int, int], ...],
 ) -> _Chunk:
-    """Compute some runs; the arrays are arguments of their own, so that Dask sends them once."""
+    """Compute some runs, as many as there is time for and at least one.
+
+    The arrays are arguments of their own, so that Dask sends them once.
+    """
     begin = perf_counter()
-    runs = np.concatenate([np.arange(low, high) for low, high in spans])
-    k = len(runs)
-    c, h, b, t = plan.widths
-    chunk = _Chunk(
-        runs,
-        np.zeros((2, k), dtype=np.int64),
-        np.full((k, c), -1, dtype=np.int64),
-        np.full((k, h, b), np.nan),
-        np.full((k, plan.max_labels - plan.initial), np.nan),
-        np.full((k, t), np.nan),
-        [],
-        0.0,
-    )
+    chunk = _Chunk.empty(plan, np.concatenate([np.arange(low, high) for low, high in spans]))
     worker = _Worker(plan)
+    done, size = 0, 1
     with OneBlasThread():
-        if plan.make is None:
-            rows = _pools(plan, runs, len(y))
-            worker.run(Z, y, rows, test_Z, test_y, chunk, 0)
-        else:
-            _run_made(worker, plan, test_Z, test_y, chunk)
+        while size > 0:
+            here = slice(done, done + size)
+            if plan.make is None:
+                rows = _pools(plan, chunk.runs[here], len(y))
+                worker.run(Z, y, rows, test_Z, test_y, chunk, done)
+            else:
+                _run_made(worker, plan, test_Z, test_y, chunk, here)
+            done += size
+            spent = perf_counter() - begin
+            # the first runs may not be like the others: what they took is trusted step by step
+            size = min(8 * size, len(chunk.runs) - done, int((seconds - spent) * done / spent))
+    chunk = chunk.first(done)
     kept = chunk.bounds if plan.keep_bounds else chunk.bounds[:, :0]
     return chunk._replace(bounds=np.ascontiguousarray(kept), seconds=perf_counter() - begin)
 
 
-def _run_made(worker: _Worker, plan: _Plan, test_Z: Array, test_y: Array, chunk: _Chunk) -> None:
+def _run_made(
+    worker: _Worker, plan: _Plan, test_Z: Array, test_y: Array, chunk: _Chunk, here: slice
+) -> None:
     """Compute the runs of a callable, each with data of its own."""
-    for place, run in enumerate(chunk.runs.tolist()):
+    for place, run in enumerate(chunk.runs[here].tolist(), here.start):
         try:
             assert plan.make is not None
             points, y = _made(plan.make, _sequence(plan.seed, run), len(test_Z))
@@ -743,36 +772,49 @@ class _Worker:
 # Sharing out chunks -------------------------------------------------------------------------------
 
 
-class _Cutter:
+class _Tasks:
     """Cuts the runs into chunks, by what the finished ones took."""
 
-    def __init__(self, plan: _Plan, data: _Data, runs: Ints, workers: int, cheap: bool) -> None:
-        self._runs, self._workers = runs, workers
-        # A thread takes another chunk at once; for Dask a chunk is several milliseconds of work.
-        self._least, self._ahead = (32, 2) if cheap else (3, 1)
-        self._recent: deque[float] = deque(maxlen=5)
-        # A first guess, counting operations; a callable may take any time.
-        labels, points = plan.max_labels, plan.pool_size + plan.tested * data.n_rows
-        self._guess = 1e-10 * points * labels * (labels + 20)
-        if plan.make is not None:
-            self._guess = CHUNK_SECONDS
+    def __init__(
+        self, plan: _Plan, arrays: Sequence[Any], runs: Ints, workers: int, cheap: bool
+    ) -> None:
+        self._fixed = (plan, *arrays, *(arrays if plan.rest else ()))
+        self._left, self._first_share = runs, -(-len(runs) // (2 * workers))
+        self._workers, self._cheap = workers, cheap
+        self._each: float | None = None  # seconds a run takes
+
+    def __bool__(self) -> bool:
+        return len(self._left) > 0
 
     def learn(self, chunk: _Chunk) -> None:
-        """Note what a chunk took."""
-        self._recent.append(chunk.seconds / len(chunk.runs))
+        """Note what a chunk took, and what it left to be shared out again."""
+        each = chunk.seconds / len(chunk.runs)
+        # A chunk too large leaves some; one too small, after a slow moment, would cost time.
+        self._each = each if self._each is None else min(each, self._each)
+        if chunk.left:
+            again = [np.arange(low, high) for low, high in chunk.left]
+            self._left = np.sort(np.concatenate([self._left, *again]))
 
-    def __iter__(self) -> Iterator[Ints]:
-        low, total = 0, len(self._runs)
-        while low < total:
-            recent = sorted(self._recent)
-            each = recent[len(recent) // 2] if recent else self._guess
-            # The last chunks are smaller, so that all workers end together.
-            most = max(1, min(int(CHUNK_SECONDS / max(each, 1e-9)), CHUNK_RUNS))
-            workers = self._ahead * self._workers if self._workers > 1 else 1
-            share = -(-(total - low) // workers)
-            size = min(most, max(share, most // self._least))
-            yield self._runs[low : low + size]
-            low += size
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the arguments of `run_chunk` until nothing is left; more may come back later."""
+        while self:
+            part, self._left = np.split(self._left, [self._size()])
+            yield *self._fixed, CHUNK_SECONDS, _spans(part)
+
+    def _size(self) -> int:
+        left, workers = len(self._left), self._workers
+        most = CHUNK_RUNS
+        if self._each is not None:
+            most = max(1, min(most, int(CHUNK_SECONDS / max(self._each, 1e-9))))
+        # The last chunks are smaller, so that all workers end together. A thread takes another one
+        # at once; with Dask each costs some 20 ms, of several processes.
+        if self._cheap:
+            share, least = -(-left // (2 * workers if workers > 1 else 1)), most // 32
+        elif self._each is None:
+            share, least = self._first_share, 1
+        else:
+            share, least = -(-left // workers), most // 3
+        return min(most, max(share, least))
 
 
 def _chunks(
@@ -790,33 +832,24 @@ def _chunks(
     # a client of Dask, the chunks go straight there.
     if hasattr(backend, "client"):
         with backend.retrieval_context():  # this may itself be a task of Dask
-            yield from _on_dask(backend, plan, data, arrays, runs)
+            yield from _on_dask(backend, plan, arrays, runs)
         return
     threads = isinstance(backend, ThreadingBackend | SequentialBackend)
     workers = max(1, joblib.effective_n_jobs(n_jobs))
-    cutter = _Cutter(plan, data, runs, workers, threads)
-    tasks = _tasks(plan, arrays, cutter)
+    tasks = _Tasks(plan, arrays, runs, workers, threads)
     if not threads:
-        yield from _by_joblib(backend, tasks, cutter, workers, n_jobs)
+        yield from _by_joblib(backend, tasks, workers, n_jobs)
     elif workers > 1:
-        yield from _on_threads(tasks, cutter, workers)
+        yield from _on_threads(tasks, workers)
     else:
-        for task in tasks:
-            chunk = run_chunk(*task)
-            cutter.learn(chunk)
-            yield chunk
+        while tasks:
+            for task in tasks:
+                chunk = run_chunk(*task)
+                tasks.learn(chunk)
+                yield chunk
 
 
-def _tasks(plan: _Plan, arrays: Sequence[Any], cutter: _Cutter) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of `run_chunk`."""
-    if plan.rest:
-        arrays = [*arrays, *arrays]
-    return ((plan, *arrays, _spans(part)) for part in cutter)
-
-
-def _on_threads(
-    tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, workers: int
-) -> Iterator[_Chunk]:
+def _on_threads(tasks: _Tasks, workers: int) -> Iterator[_Chunk]:
     with ThreadPoolExecutor(workers) as executor:
         pending = {executor.submit(run_chunk, *task) for task in islice(tasks, 2 * workers)}
         try:
@@ -825,17 +858,16 @@ def _on_threads(
                 done, pending = wait(pending, 0.5, FIRST_COMPLETED)
                 for future in done:
                     chunk = future.result()
-                    cutter.learn(chunk)
-                    pending |= {executor.submit(run_chunk, *task) for task in islice(tasks, 1)}
+                    tasks.learn(chunk)
+                    more = islice(tasks, 2 * workers - len(pending))
+                    pending |= {executor.submit(run_chunk, *task) for task in more}
                     yield chunk
         finally:
             for future in pending:
                 future.cancel()
 
 
-def _on_dask(
-    backend: Any, plan: _Plan, data: _Data, arrays: list[Array], runs: Ints
-) -> Iterator[_Chunk]:
+def _on_dask(backend: Any, plan: _Plan, arrays: list[Array], runs: Ints) -> Iterator[_Chunk]:
     """Yield the chunks of a Dask cluster; the data are sent again if they are lost."""
     client, workers = backend.client, max(1, backend.effective_n_jobs(-1))
     for attempts_left in reversed(range(DASK_ATTEMPTS)):
@@ -843,11 +875,10 @@ def _on_dask(
         # way out. (Some seconds later Dask drops copies that no task waits for, and may then lose
         # the last one with a worker; it cannot make it again as it does with results.)
         sent = client.scatter(arrays, broadcast=True, hash=False)
-        cutter = _Cutter(plan, data, runs, workers, False)
+        tasks = _Tasks(plan, sent, runs, workers, False)
         try:
-            for chunk in _until_cancelled(backend, _tasks(plan, sent, cutter), cutter, 2 * workers):
-                # a chunk is a part of the sorted `runs`
-                runs = runs[(runs < chunk.runs[0]) | (runs > chunk.runs[-1])]
+            for chunk in _until_cancelled(backend, tasks, 2 * workers):
+                runs = np.setdiff1d(runs, chunk.runs, assume_unique=True)
                 yield chunk
         except CancelledError:
             if not attempts_left:
@@ -856,51 +887,49 @@ def _on_dask(
             return
 
 
-def _until_cancelled(
-    backend: Any, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, ahead: int
-) -> Iterator[_Chunk]:
+def _until_cancelled(backend: Any, tasks: _Tasks, ahead: int) -> Iterator[_Chunk]:
     from distributed import as_completed
 
     client = backend.client
 
-    def submit(task: tuple[Any, ...]) -> Any:
-        return client.submit(run_chunk, *task, pure=False, **backend.submit_kwargs)
+    def submit(number: int) -> list[Any]:
+        some = list(islice(tasks, number))
+        if not some:
+            return []
+        columns = zip(*some, strict=True)  # all in one message
+        return list(client.map(run_chunk, *columns, pure=False, **backend.submit_kwargs))
 
-    pending = as_completed(
-        [submit(task) for task in islice(tasks, ahead)], loop=client.loop, with_results=True
-    )
+    pending = as_completed(submit(ahead), loop=client.loop, with_results=True)
     try:
         for _, chunk in pending:
             if isinstance(chunk, CancelledError):
                 raise chunk  # lost on its way
-            cutter.learn(chunk)
-            for task in islice(tasks, 1):
-                pending.add(submit(task))
+            tasks.learn(chunk)
+            pending.update(submit(ahead - pending.count()))
             yield chunk
     finally:
         client.cancel(list(pending.futures))
 
 
-def _by_joblib(
-    backend: Any, tasks: Iterator[tuple[Any, ...]], cutter: _Cutter, workers: int,
-    n_jobs: int | None,
-) -> Iterator[_Chunk]:  # fmt: skip
+def _by_joblib(backend: Any, tasks: _Tasks, workers: int, n_jobs: int | None) -> Iterator[_Chunk]:
     """Yield the chunks of another backend of joblib."""
     import joblib
 
-    calls = (joblib.delayed(run_chunk)(*task) for task in tasks)
     settings = {"n_jobs": n_jobs, "prefer": "threads", "batch_size": 1}
-    if not getattr(backend, "supports_return_generator", True):
-        # A backend without generators gets the chunks in waves.
-        while wave := list(islice(calls, 4 * workers)):
-            for chunk in joblib.Parallel(**settings)(wave):
-                cutter.learn(chunk)
+    wave: int | None = None
+    if getattr(backend, "supports_return_generator", True):
+        settings["return_as"] = "generator_unordered"
+    else:
+        wave = 4 * workers  # it returns nothing before everything is done
+    while tasks:  # again, if chunks have left some runs
+        calls = (joblib.delayed(run_chunk)(*task) for task in islice(tasks, wave))
+        with ExitStack() as stack:
+            results = joblib.Parallel(**settings)(calls)
+            if wave is None:
+                stack.enter_context(closing(results))
+            for chunk in results:
+                tasks.learn(chunk)
                 yield chunk
-        return
-    with closing(joblib.Parallel(return_as="generator_unordered", **settings)(calls)) as results:
-        for chunk in results:
-            cutter.learn(chunk)
-            yield chunk
 
 
 class _Bar:

@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+import pickle
 import signal
 import sqlite3
 import subprocess
@@ -207,10 +208,54 @@ def test_chunks_change_nothing(seconds, monkeypatch):
     assert same(small(n_jobs=2), expected)
 
 
+def test_a_chunk_ends_in_time():
+    plan, data = simulation._prepare(
+        X, Y, GaussianProcess(1.5, 0.0025), Stopper(), (), 20, 1, None, None, 0, True, False
+    )
+    arrays = (plan, data.Z, data.y, data.test_Z, data.test_y)
+    whole = simulation.run_chunk(*arrays, 100.0, ((0, 40), (50, 60)))
+    assert whole.left == ()
+    assert whole.runs.tolist() == [*range(40), *range(50, 60)]
+    one = simulation.run_chunk(*arrays, 0.0, ((0, 40), (50, 60)))
+    assert one.runs.tolist() == [0]
+    assert one.left == ((1, 40), (50, 60))
+    assert one.bounds.tobytes() == whole.bounds[:1].tobytes()
+    again = pickle.loads(pickle.dumps(one))
+    assert again.left == one.left
+    assert again.bounds.tobytes() == one.bounds.tobytes()
+
+
+def test_what_chunks_leave_is_shared_out_again(monkeypatch):
+    expected = small()
+    left = []
+    compute = simulation.run_chunk
+
+    def in_no_time(*arguments):
+        *fixed, _, spans = arguments
+        chunk = compute(*fixed, 0.0, spans)
+        left.append(chunk.left)
+        return chunk
+
+    monkeypatch.setattr(simulation, "run_chunk", in_no_time)
+    assert same(small(), expected)
+    assert any(left)
+    assert same(small(n_jobs=2), expected)
+
+
+def test_rows_without_their_tails():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50, 12))
+    lengths = rng.integers(0, 13, 50)
+    rows[np.arange(12) >= lengths[:, None]] = np.nan
+    found, values = core.without_tails(rows)
+    assert found.tolist() == lengths.tolist()
+    assert values.tobytes() == rows[~np.isnan(rows)].tobytes()
+
+
 def test_order_changes_nothing(monkeypatch):
     expected = small()
-    cut = simulation._Cutter.__iter__
-    monkeypatch.setattr(simulation._Cutter, "__iter__", lambda self: iter(list(cut(self))[::-1]))
+    cut = simulation._Tasks.__iter__
+    monkeypatch.setattr(simulation._Tasks, "__iter__", lambda self: iter(list(cut(self))[::-1]))
     assert same(small(n_jobs=2), expected)
 
 

@@ -282,3 +282,27 @@ def run_many(
             if rest:
                 for j in range(chosen.size):
                     work.used[chosen[j]] = False
+
+
+@jit
+def without_tails(rows: Array) -> tuple[Ints, Array]:
+    """Return how many numbers each row has before its first NaN, and those of all rows in turn.
+
+    rows : (k, B).  A masked copy by NumPy takes four times as long.
+    """
+    k, width = rows.shape
+    lengths = np.empty(k, dtype=np.int64)
+    total = 0
+    for i in range(k):
+        n = 0
+        while n < width and not math.isnan(rows[i, n]):
+            n += 1
+        lengths[i] = n
+        total += n
+    values = np.empty(total)
+    at = 0
+    for i in range(k):
+        for j in range(lengths[i]):
+            values[at + j] = rows[i, j]
+        at += lengths[i]
+    return lengths, values
