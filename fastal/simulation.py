@@ -163,11 +163,15 @@ class _Chunk(NamedTuple):
         """Return the chunk of the first runs; the others are left."""
         if done == len(self.runs):
             return self
-        runs, counts, *others = self[:6]
-        return _Chunk(
-            runs[:done], counts[:, :done], *(array[:done] for array in others), self.messages,
-            self.seconds, _spans(runs[done:]),
-        )  # fmt: skip
+        return self._replace(
+            runs=self.runs[:done],
+            counts=self.counts[:, :done],
+            criteria=self.criteria[:done],
+            histories=self.histories[:done],
+            bounds=self.bounds[:done],
+            errors=self.errors[:done],
+            left=_spans(self.runs[done:]),
+        )
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
