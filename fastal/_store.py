@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ class Store:
                 f"`store` must be a file in a directory that exists, got {self.path!r}"
             )
         self._settings = settings
+        # Closing a connection in the middle of another thread's statement crashes Python; a second
+        # Ctrl-C, which does not wait for that thread, would do it.
+        self._busy = threading.Lock()
         self._text = json.dumps(settings, sort_keys=True)
         # Read first: what is not ours is not touched. (A journal that a killed process left behind
         # is rolled back by SQLite itself.)
@@ -151,20 +155,21 @@ class Store:
 
     def add(self, data: bytes) -> None:
         """Commit one chunk."""
-        try:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._file.execute(
-                "INSERT INTO chunks (digest, data) VALUES (?, ?)",
-                (hashlib.sha256(data).digest(), data),
-            )
-            self._file.execute("COMMIT")
-        except sqlite3.Error as error:
+        digest = hashlib.sha256(data).digest()
+        with self._busy:
             try:
-                if self._file.in_transaction:
-                    self._file.execute("ROLLBACK")
-            except sqlite3.Error:
-                pass  # what was committed is safe; the next process rolls the rest back
-            raise self._cannot_write(error) from None
+                self._file.execute("BEGIN IMMEDIATE")
+                self._file.execute(
+                    "INSERT INTO chunks (digest, data) VALUES (?, ?)", (digest, data)
+                )
+                self._file.execute("COMMIT")
+            except sqlite3.Error as error:
+                try:
+                    if self._file.in_transaction:
+                        self._file.execute("ROLLBACK")
+                except sqlite3.Error:
+                    pass  # what was committed is safe; the next process rolls the rest back
+                raise self._cannot_write(error) from None
 
     def _cannot_write(self, error: sqlite3.Error) -> OSError:
         return OSError(
@@ -172,5 +177,6 @@ class Store:
         )
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, once a commit under way is done."""
+        with self._busy:
+            self._file.close()

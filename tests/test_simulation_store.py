@@ -105,6 +105,43 @@ def test_only_what_is_missing_is_computed(store, monkeypatch):
     assert_same(fewer, study(3))
 
 
+CLOSED_EARLY = """
+import random, tempfile, threading, time
+from fastal._store import Store
+
+chance = random.Random(0)
+data = bytes(300_000)
+with tempfile.TemporaryDirectory() as folder:
+    for i in range(100):
+        store = Store(f"{folder}/{i}.sqlite", {})
+
+        def write():
+            try:
+                for _ in range(30):
+                    store.add(data)
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(chance.uniform(0, 0.01))
+        store.close()
+        thread.join()
+        again = Store(f"{folder}/{i}.sqlite", {})
+        assert all(chunk == data for chunk in again.chunks())
+        again.close()
+print("alive")
+"""
+
+
+def test_closing_waits_for_a_commit():
+    """A second Ctrl-C closes the store while its thread writes: Python crashed."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", CLOSED_EARLY], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
 def kill_often(store, times, undisturbed):
     """Kill a study so many times, then let it finish."""
     chance = random.Random(0)
