@@ -1,8 +1,11 @@
 """How long the first import takes, in a fresh interpreter."""
 
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
+from time import perf_counter
 
 
 def timeraw_import_fastal():
@@ -39,3 +42,49 @@ def _seconds(statement):
     code = f"from time import perf_counter as t; t0 = t(); {statement}; print(t() - t0)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(done.stdout)
+
+
+# Whole: the interpreter, the imports, the compilation or the reading of what was compiled, the run.
+FIRST_RUN = """
+import numpy as np
+from fastal import GaussianProcess, Stopper, learn
+X = np.random.default_rng(0).normal(size=(100, 2))
+print(learn(X, X.sum(axis=1), gp=GaussianProcess(1.3, 0.01), stopper=Stopper()).n_labels)
+"""
+
+# What one would wait for with another library.
+FIRST_FIT = """
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+X = np.random.default_rng(0).normal(size=(100, 2))
+model = GaussianProcessRegressor(alpha=0.01, optimizer=None).fit(X, X.sum(axis=1))
+print(model.predict(X, return_std=True)[1].max())
+"""
+
+
+class FirstRun:
+    """A process whose first `learn` is timed, with Numba's cache empty or warm."""
+
+    params = (["empty cache", "warm cache"],)
+    param_names = ("state",)
+    timeout = 300
+
+    def track_seconds_of_a_first_run(self, state):
+        """No target: what a user waits for."""
+        with tempfile.TemporaryDirectory() as folder:
+            times = [process_seconds(FIRST_RUN, folder) for _ in range(4)]
+        return times[0] if state == "empty cache" else statistics.median(times[1:])
+
+    track_seconds_of_a_first_run.unit = "s"
+
+
+def process_seconds(code, cache):
+    """Return the time of a whole process, with this folder for compiled code."""
+    begin = perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": cache},
+    )
+    return perf_counter() - begin

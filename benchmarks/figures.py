@@ -1,4 +1,4 @@
-"""Print every tracked figure beside its target: ``python -m benchmarks.report [NAME ...]``.
+"""Print every tracked figure beside its target: ``python -m benchmarks.figures [NAME ...]``.
 
 A figure is a ``track_`` benchmark; its target is the first sentence of its docstring. Names select
 files, as in ``bench_runs``.
