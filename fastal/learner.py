@@ -198,6 +198,8 @@ class ActiveLearner:
             return self._asked
         t = self.n_labels
         if t >= self.max_labels:
+            if t == self.n_pool:
+                raise ValueError(f"all {t} points of the pool are labelled")
             raise ValueError(f"all {self.max_labels} labels are used: raise `max_labels`")
         if t < len(self.order):
             self._asked = int(self.order[t])

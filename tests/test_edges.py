@@ -121,7 +121,7 @@ def test_a_pool_of_one_row(gp):
     learner = ActiveLearner([[0.3, 0.4]], gp=gp, stopper=Stopper())
     assert learner.ask() == 0
     learner.tell(1.0)
-    with pytest.raises(ValueError, match="all 1 labels are used"):
+    with pytest.raises(ValueError, match="all 1 points of the pool are labelled"):
         learner.ask()
 
 
