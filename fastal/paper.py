@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal import datasets as data
+from fastal._chunks import OneBlasThread
 from fastal._criterion import Criterion
 from fastal.bound import bound_constant
 from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
 from fastal.gp import GaussianProcess
 from fastal.learner import learn
-from fastal.simulation import OneBlasThread, Simulation, simulate
+from fastal.simulation import Simulation, simulate
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

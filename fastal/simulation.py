@@ -1,31 +1,20 @@
 """simulate: many learning runs, on threads or on joblib's backends (Dask); resumable.
 
-A run is a learning campaign over its own pool. Runs are computed in chunks of at most a quarter of
-a second, each one compiled call without the GIL; how they are cut and who computes them changes no
-digit of the result.
+A run is a learning campaign over its own pool. Runs are computed in chunks (`_chunks`) of at most a
+quarter of a second, compiled and without the GIL, by whoever there is (`_sharing`); this module
+checks what is asked for, keeps the results and shows them.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import math
 import os
-import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from itertools import islice
-from time import perf_counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,10 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastal import _selection
 from fastal import _validation as check
-from fastal._core import eager as eager_core
-from fastal._core import simulation as core
-from fastal._criterion import Criterion, Measured
-from fastal._record import Record, prior_loss
+from fastal._chunks import Chunk, Plan, draw_pools, made_data, run_sequence
+from fastal._criterion import Criterion
+from fastal._sharing import CHUNK_RUNS, shared_out
 from fastal._store import FORMAT, Store
 from fastal.gp import GaussianProcess
 from fastal.learner import _test_set, _warn_if_far
@@ -49,24 +37,11 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Make = Callable[[np.random.Generator], tuple[ArrayLike, ArrayLike]]
 
-# Seconds of work in a chunk: below a quarter, with room for a slower moment.
-CHUNK_SECONDS = 0.23
-
-# Most runs in a chunk, so that its arrays stay small.
-CHUNK_RUNS = 8192
-
-# How often the data are sent to a Dask cluster that loses them; Dask itself gives up a task that
-# has brought down as many workers.
-DASK_ATTEMPTS = 4
-
 # The pool if none is asked for: the paper's 100, or half of the rows.
 PAPER_POOL = 100
 
 # Runs of a callable that may fail before the first one shows the size of its data.
 PROBES = 10
-
-# Labels between two moments in which a run over a large pool can be interrupted.
-STEP = 64
 
 
 class Failure(NamedTuple):
@@ -85,133 +60,6 @@ class Failure(NamedTuple):
     run: int
     seed: str
     message: str
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What each run does: small, and sent with every chunk."""
-
-    gp: GaussianProcess
-    stopper: Criterion
-    criteria: tuple[Criterion, ...]
-    make: Make | None
-    seed: int
-    pool_size: int
-    initial: int
-    max_labels: int
-    rest: bool  # the test set is what the pool leaves
-    tested: bool  # there are test errors
-    keep_bounds: bool
-    raising: bool
-
-    @property
-    def whole(self) -> bool:
-        """Whether a run goes on behind its stop."""
-        return self.tested or bool(self.criteria)
-
-    @property
-    def judged(self) -> bool:
-        """Whether criteria look at runs once these are finished."""
-        return bool(self.criteria) or not isinstance(self.stopper, Stopper)
-
-    @property
-    def measured(self) -> tuple[int, ...]:
-        """Which of the criteria go by numbers of their own."""
-        return tuple(j for j, other in enumerate(self.criteria) if _is_measured(other))
-
-    @property
-    def widths(self) -> tuple[int, int, int, int]:
-        """Columns of criteria, their histories, bounds and errors."""
-        bounds = self.max_labels - self.initial
-        return (
-            len(self.criteria),
-            len(self.measured) if self.keep_bounds else 0,
-            bounds if self.keep_bounds else 0,
-            self.max_labels if self.tested else 0,
-        )
-
-
-class _Chunk(NamedTuple):
-    """What came of some runs; k of them."""
-
-    runs: Ints  # (k,)
-    counts: Ints  # (2, k) labels computed; labels at the stop, -1 if none
-    criteria: Ints  # (k, c) labels at the stop of each criterion, -1 if none
-    histories: Array  # (k, h, B) numbers of those criteria that do not go by bounds
-    bounds: Array  # (k, B), NaN behind the last one; B = 0 if they are not kept
-    errors: Array  # (k, T), T = 0 without a test set
-    messages: list[tuple[int, str]]  # runs that failed
-    seconds: float
-    left: tuple[tuple[int, int], ...] = ()  # runs there was no time for
-
-    @classmethod
-    def empty(cls, plan: _Plan, runs: Ints) -> _Chunk:
-        k = len(runs)
-        c, h, b, t = plan.widths
-        return cls(
-            runs,
-            np.zeros((2, k), dtype=np.int64),
-            np.full((k, c), -1, dtype=np.int64),
-            np.full((k, h, b), np.nan),
-            np.full((k, plan.max_labels - plan.initial), np.nan),
-            np.full((k, t), np.nan),
-            [],
-            0.0,
-        )
-
-    def first(self, done: int) -> _Chunk:
-        """Return the chunk of the first runs; the others are left."""
-        if done == len(self.runs):
-            return self
-        return self._replace(
-            runs=self.runs[:done],
-            counts=self.counts[:, :done],
-            criteria=self.criteria[:done],
-            histories=self.histories[:done],
-            bounds=self.bounds[:done],
-            errors=self.errors[:done],
-            left=_spans(self.runs[done:]),
-        )
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
-        lengths, values = core.without_tails(np.ascontiguousarray(self.bounds))
-        return (
-            self.runs, self.counts, self.criteria, self.histories, self.errors,
-            np.array(self.bounds.shape), lengths, values,
-        )  # fmt: skip
-
-    @classmethod
-    def _of_arrays(
-        cls, arrays: Sequence[Any], messages: list[tuple[int, str]], *more: Any
-    ) -> _Chunk:
-        runs, counts, criteria, histories, errors, shape, lengths, values = arrays
-        bounds = np.full(shape, np.nan)
-        bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
-        return cls(runs, counts, criteria, histories, bounds, errors, messages, *more)
-
-    def __reduce__(self) -> tuple[Any, ...]:  # on its way back from another process
-        return _Chunk._of_arrays, (self._arrays(), self.messages, self.seconds, self.left)
-
-    def pack(self) -> bytes:
-        """Return the chunk as bytes, for the store."""
-        file = io.BytesIO()
-        for array in self._arrays():
-            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-        text = "\0".join(f"{run} {message}" for run, message in self.messages)
-        file.write(text.encode("utf-8", "backslashreplace"))
-        return file.getvalue()
-
-    @classmethod
-    def unpack(cls, data: bytes) -> _Chunk:
-        """Return the chunk that `pack` wrote."""
-        file = io.BytesIO(data)
-        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(8)]
-        messages: list[tuple[int, str]] = []
-        for line in filter(None, file.read().decode().split("\0")):
-            run, _, message = line.partition(" ")
-            messages.append((int(run), message))
-        return cls._of_arrays(arrays, messages, 0.0)
 
 
 def simulate(
@@ -317,13 +165,14 @@ def simulate(
         if kept is not None:
             for packed in kept.chunks():
                 try:
-                    table.put(_Chunk.unpack(packed))
+                    table.put(Chunk.unpack(packed))
                 except (ValueError, IndexError, UnicodeDecodeError) as error:
                     raise ValueError(f"`store` {kept.path!r} is damaged: {error}") from None
+        arrays = (data.Z, data.y) if plan.rest else (data.Z, data.y, data.test_Z, data.test_y)
         with (
             _Bar(count, table.n_done, progress) as bar,
             _Writer(kept) as write,
-            closing(_chunks(plan, data, table.missing(), n_jobs)) as chunks,
+            closing(shared_out(plan, arrays, table.missing(), n_jobs)) as chunks,
         ):
             for chunk in chunks:
                 write(chunk)
@@ -344,11 +193,11 @@ class _Writer:
         self._store = store
         self._pending: deque[Future[None]] = deque()
 
-    def __enter__(self) -> Callable[[_Chunk], None]:
+    def __enter__(self) -> Callable[[Chunk], None]:
         self._thread = ThreadPoolExecutor(1)
         return self._write
 
-    def _write(self, chunk: _Chunk) -> None:
+    def _write(self, chunk: Chunk) -> None:
         if self._store is None:
             return
         store = self._store
@@ -380,7 +229,7 @@ def _prepare(
     X: Any, y: Any, gp: GaussianProcess, stopper: Criterion | None, criteria: Any,
     pool_size: int | None, initial: int, max_labels: int | None, test: Any, seed: int,
     keep_bounds: bool, raising: bool,
-) -> tuple[_Plan, _Data]:  # fmt: skip
+) -> tuple[Plan, _Data]:  # fmt: skip
     """Check all that decides what a run computes."""
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
@@ -451,7 +300,7 @@ def _prepare(
         Z, labels = Z[:, :0].copy(), labels[:0].copy()
         if rest:
             test_Z, test_y = Z, labels
-    plan = _Plan(
+    plan = Plan(
         gp=gp,
         stopper=_fresh(chosen),
         criteria=tuple(_fresh(other) for other in others),
@@ -466,11 +315,6 @@ def _prepare(
         raising=raising,
     )
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
-
-
-def _is_measured(criterion: Criterion) -> bool:
-    """Whether a criterion goes by numbers of its own, not by bounds."""
-    return isinstance(criterion, Measured) and criterion._takes != Criterion._takes
 
 
 def _fresh(criterion: Criterion) -> Criterion:
@@ -495,7 +339,7 @@ def _probe(make: Make, seed: int, features: int | None) -> tuple[Array, Array, s
     """
     for run in range(PROBES):
         try:
-            X, y = _made(make, _sequence(seed, run), features)
+            X, y = made_data(make, run_sequence(seed, run), features)
         except Exception:
             if run == PROBES - 1:
                 raise
@@ -504,31 +348,7 @@ def _probe(make: Make, seed: int, features: int | None) -> tuple[Array, Array, s
     raise AssertionError  # pragma: no cover
 
 
-def _made(make: Make, sequence: Any, features: int | None) -> tuple[Array, Array]:
-    made = make(np.random.default_rng(sequence))
-    if not isinstance(made, tuple | list) or len(made) != 2:
-        raise TypeError(f"`X` must return a pair of inputs and labels, got {check.shown(made)}")
-    points = check.points("X", made[0], features)
-    return points, check.vector("y", made[1], len(points))
-
-
-def _sequence(seed: int, run: int) -> np.random.SeedSequence:
-    """Return ``SeedSequence(seed).spawn(run + 1)[run]``, without making the others."""
-    return np.random.SeedSequence(seed, spawn_key=(run,))
-
-
-def _pools(plan: _Plan, runs: Ints, n: int) -> Ints:
-    """Return the rows of some runs' pools; the first `initial` of each are labelled first."""
-    entropy = [plan.seed >> shift & 0xFFFFFFFF for shift in range(0, plan.seed.bit_length(), 32)]
-    entropy += [0] * (4 - len(entropy))
-    words = np.empty(len(runs), dtype=np.uint64)
-    core.run_words(np.array(entropy, dtype=np.uint64), runs, words)
-    rows = np.empty((len(words), plan.pool_size), dtype=np.int64)
-    core.draw_rows(words, np.arange(n), np.empty(plan.pool_size, dtype=np.int64), rows)
-    return rows
-
-
-def _settings(plan: _Plan, data: _Data, keep: str) -> dict[str, Any]:
+def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
     """Return all that decides the numbers; how many runs there are does not."""
     test = "rest" if plan.rest else data.test_digest
     return {
@@ -549,391 +369,7 @@ def _settings(plan: _Plan, data: _Data, keep: str) -> dict[str, Any]:
 # Computing a chunk: here, in a thread, or in another process -------------------------------------
 
 
-class OneBlasThread:
-    """A context in which BLAS has one thread; the last of several threads to leave ends it."""
-
-    _lock = threading.Lock()
-    _inside = 0
-    _limit: Any = None
-
-    def __enter__(self) -> None:
-        cls = type(self)
-        with cls._lock:
-            if cls._inside == 0:
-                cls._limit = _selection._one_blas_thread()
-                cls._limit.__enter__()
-            cls._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        cls = type(self)
-        with cls._lock:
-            cls._inside -= 1
-            if cls._inside == 0:
-                cls._limit.__exit__(None, None, None)
-
-
-def _spans(runs: Ints) -> tuple[tuple[int, int], ...]:
-    """Return sorted numbers as ranges.
-
-    An array would be large enough for joblib to put it on one Dask worker, and lose it with it.
-    """
-    ends = np.flatnonzero(np.diff(runs) != 1) + 1
-    return tuple((int(part[0]), int(part[-1]) + 1) for part in np.split(runs, ends))
-
-
-def run_chunk(
-    plan: _Plan,
-    Z: Array,
-    y: Array,
-    test_Z: Array,
-    test_y: Array,
-    seconds: float,
-    spans: tuple[tuple[int, int], ...],
-) -> _Chunk:
-    """Compute some runs, as many as there is time for and at least one.
-
-    The arrays are arguments of their own, so that Dask sends them once.
-    """
-    begin = perf_counter()
-    chunk = _Chunk.empty(plan, np.concatenate([np.arange(low, high) for low, high in spans]))
-    worker = _Worker(plan)
-    done, size = 0, 1
-    with OneBlasThread():
-        while size > 0:
-            here = slice(done, done + size)
-            if plan.make is None:
-                rows = _pools(plan, chunk.runs[here], len(y))
-                worker.run(Z, y, rows, test_Z, test_y, chunk, done)
-            else:
-                _run_made(worker, plan, test_Z, test_y, chunk, here)
-            done += size
-            spent = perf_counter() - begin
-            # the first runs may not be like the others: what they took is trusted step by step
-            size = min(8 * size, len(chunk.runs) - done, int((seconds - spent) * done / spent))
-    chunk = chunk.first(done)
-    kept = chunk.bounds if plan.keep_bounds else chunk.bounds[:, :0]
-    return chunk._replace(bounds=np.ascontiguousarray(kept), seconds=perf_counter() - begin)
-
-
-def _run_made(
-    worker: _Worker, plan: _Plan, test_Z: Array, test_y: Array, chunk: _Chunk, here: slice
-) -> None:
-    """Compute the runs of a callable, each with data of its own."""
-    for place, run in enumerate(chunk.runs[here].tolist(), here.start):
-        try:
-            assert plan.make is not None
-            points, y = _made(plan.make, _sequence(plan.seed, run), len(test_Z))
-            if len(y) < plan.pool_size + plan.rest:
-                raise ValueError(
-                    f"`X` must return at least {plan.pool_size + plan.rest} rows, got {len(y)}"
-                )
-            Z = plan.gp._scaled("X", points)
-        except Exception as error:
-            if plan.raising:
-                error.add_note(f"in run {run} of the simulation")
-                raise
-            chunk.messages.append((run, _message(error)))
-            continue
-        rows = _pools(plan, chunk.runs[place : place + 1], len(y))
-        test = (Z, y) if plan.rest else (test_Z, test_y)
-        worker.run(Z, y, rows, *test, chunk, place)
-
-
-def _message(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".replace("\0", " ")
-
-
-class _Worker:
-    """The buffers of one chunk."""
-
-    def __init__(self, plan: _Plan) -> None:
-        self.plan = plan
-        # a criterion of another kind judges the bounds afterwards
-        self.stopper = plan.stopper.copy()
-        compiled = isinstance(self.stopper, Stopper)
-        self.tracker = self.stopper._tracker.address if isinstance(self.stopper, Stopper) else 0
-        self.whole = plan.whole or not compiled
-        self._pool: Any = None
-        self._work: Any = None
-        self._shape: tuple[int, int] | None = None
-        self._labels = np.empty(plan.pool_size)
-        self._judges = [criterion.copy() for criterion in plan.criteria]
-
-    def run(
-        self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: _Chunk,
-        place: int,
-    ) -> None:  # fmt: skip
-        """Compute the runs with these pools; they stand in the chunk from `place` on."""
-        plan, gp = self.plan, self.plan.gp
-        here = slice(place, place + len(rows))
-        counts = np.zeros((3, len(rows)), dtype=np.int64)
-        orders = np.empty((len(rows), plan.max_labels if plan.judged else 0), dtype=np.int64)
-        if plan.pool_size >= _selection.EAGER_BELOW:
-            for r in range(len(rows)):
-                self._run_large(
-                    Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r], orders[r]
-                )
-        else:
-            if self._shape != (len(Z), len(test_y)):
-                self._shape = (len(Z), len(test_y))
-                empty = np.empty((len(Z), plan.pool_size))
-                self._pool = eager_core.new_eager(empty, plan.max_labels, gp.amplitude, gp.mean)
-                self._work = core.new_work(len(Z), plan.max_labels, len(test_y))
-            core.run_many(
-                gp._kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial, self.tracker,
-                self.whole, test_Z, test_y, plan.rest, self._pool, self._labels, self._work,
-                counts, orders, chunk.bounds[here], chunk.errors[here],
-            )  # fmt: skip
-        chunk.counts[0, here] = counts[0]
-        chunk.counts[1, here] = np.where(counts[1] > 0, counts[1] + plan.initial, -1)
-        for r in np.flatnonzero(counts[2]).tolist():
-            self._failed(chunk, place + r, int(counts[2, r]))
-        if plan.judged:
-            for r in np.flatnonzero(counts[2] == 0).tolist():
-                self._judge(Z, y, rows[r], orders[r, : counts[0, r]], test_y, chunk, place + r)
-
-    def _run_large(
-        self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: _Chunk,
-        place: int, counts: Ints, order: Ints,
-    ) -> None:  # fmt: skip
-        """Compute one run over a pool that is too large for the straightforward selection."""
-        plan, gp = self.plan, self.plan.gp
-        selection = _selection.Selection.of_scaled(
-            gp, np.ascontiguousarray(Z[:, rows]), plan.max_labels
-        )
-        stopper = self.stopper.reset()
-        first, labels = np.arange(plan.initial), y[rows]
-        try:
-            while selection.n_labels < plan.max_labels and (self.whole or not stopper.stopped):
-                target = min(plan.max_labels, selection.n_labels + STEP)
-                selection.run(
-                    labels, first, plan.initial, target, self.tracker, 1, chunk.bounds[place]
-                )
-        except (np.linalg.LinAlgError, ValueError) as error:
-            counts[2] = selection.n_labels + 1
-            if isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
-                counts[2] *= -1
-            return
-        counts[0] = selection.n_labels
-        if order.size:
-            order[: selection.n_labels] = selection.state.labels[: selection.n_labels]
-        counts[1] = stopper.stopped_at or 0 if self.tracker else 0
-        if plan.tested:
-            if plan.rest:
-                left = np.ones(len(test_y), dtype=np.bool_)
-                left[rows] = False
-                test_Z, test_y = test_Z[:, left], test_y[left]
-            chunk.errors[place] = selection.errors_scaled(test_Z, test_y, 1)
-
-    def _failed(self, chunk: _Chunk, place: int, status: int) -> None:
-        """Record or raise what the status of a kernel means."""
-        run = int(chunk.runs[place])
-        label = abs(status)
-        error: Exception
-        if status < 0:
-            error = ValueError(
-                f"label {label} of run {run} is too far from what the prior can explain: centre "
-                "and scale the labels, or set `mean` and `amplitude` of the process"
-            )
-        else:
-            error = np.linalg.LinAlgError(
-                f"the factor breaks down at label {label} of run {run}: the point repeats others "
-                "to the last digit; increase the noise variance or leave out duplicates"
-            )
-        if self.plan.raising:
-            raise error
-        chunk.messages.append((run, _message(error)))
-        chunk.counts[:, place] = 0, -1
-        chunk.bounds[place] = np.nan
-        chunk.errors[place] = np.nan
-
-    def _judge(
-        self, Z: Array, y: Array, rows: Ints, order: Ints, test_y: Array, chunk: _Chunk, place: int
-    ) -> None:
-        """Let the criteria look at a finished run, as they would have at each label."""
-        plan, gp = self.plan, self.plan.gp
-        bounds = chunk.bounds[place, : len(order) - plan.initial]
-        record = Record(
-            gp, np.ascontiguousarray(Z[:, rows]), order, y[rows[order]], plan.initial, bounds
-        )
-        if plan.tested:
-            left = np.delete(test_y, rows) if plan.rest else test_y
-            record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
-        for j, judge in enumerate(self._judges):
-            at = judge._stop_in(record)
-            chunk.criteria[place, j] = -1 if at is None else at + plan.initial
-        if plan.keep_bounds:
-            for h, j in enumerate(plan.measured):
-                chunk.histories[place, h, : len(bounds)] = self._judges[j]._history_in(record)
-        if not self.tracker:
-            at = self.stopper._stop_in(record)
-            chunk.counts[1, place] = -1 if at is None else at + plan.initial
-            if at is not None and not plan.whole:
-                chunk.counts[0, place] = at + plan.initial
-                bounds[at:] = np.nan
-
-
 # Sharing out chunks -------------------------------------------------------------------------------
-
-
-class _Tasks:
-    """Cuts the runs into chunks, by what the finished ones took."""
-
-    def __init__(
-        self, plan: _Plan, arrays: Sequence[Any], runs: Ints, workers: int, cheap: bool
-    ) -> None:
-        self._fixed = (plan, *arrays, *(arrays if plan.rest else ()))
-        self._left, self._first_share = runs, -(-len(runs) // (2 * workers))
-        self._workers, self._cheap = workers, cheap
-        self._each: float | None = None  # seconds a run takes
-
-    def __bool__(self) -> bool:
-        return len(self._left) > 0
-
-    def learn(self, chunk: _Chunk) -> None:
-        """Note what a chunk took, and what it left to be shared out again."""
-        each = chunk.seconds / len(chunk.runs)
-        # A chunk too large leaves some; one too small, after a slow moment, would cost time.
-        self._each = each if self._each is None else min(each, self._each)
-        if chunk.left:
-            again = [np.arange(low, high) for low, high in chunk.left]
-            self._left = np.sort(np.concatenate([self._left, *again]))
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `run_chunk` until nothing is left; more may come back later."""
-        while self:
-            part, self._left = np.split(self._left, [self._size()])
-            yield *self._fixed, CHUNK_SECONDS, _spans(part)
-
-    def _size(self) -> int:
-        left, workers = len(self._left), self._workers
-        most = CHUNK_RUNS
-        if self._each is not None:
-            most = max(1, min(most, int(CHUNK_SECONDS / max(self._each, 1e-9))))
-        # The last chunks are smaller, so that all workers end together. A thread takes another one
-        # at once; with Dask each costs some 20 ms, of several processes.
-        if self._cheap:
-            share, least = -(-left // (2 * workers if workers > 1 else 1)), most // 32
-        elif self._each is None:
-            share, least = self._first_share, 1
-        else:
-            share, least = -(-left // workers), most // 3
-        return min(most, max(share, least))
-
-
-def _chunks(
-    plan: _Plan, data: _Data, runs: Ints, n_jobs: int | None
-) -> Generator[_Chunk, None, None]:
-    """Yield the chunks as they are finished, in any order."""
-    if len(runs) == 0:
-        return
-    import joblib
-    from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
-
-    arrays = [data.Z, data.y, data.test_Z, data.test_y][: 2 if plan.rest else 4]
-    backend = get_active_backend(prefer="threads")[0]
-    # joblib polls for results, which costs more than many a chunk: where it leads to threads or to
-    # a client of Dask, the chunks go straight there.
-    if hasattr(backend, "client"):
-        with backend.retrieval_context():  # this may itself be a task of Dask
-            yield from _on_dask(backend, plan, arrays, runs)
-        return
-    threads = isinstance(backend, ThreadingBackend | SequentialBackend)
-    workers = max(1, joblib.effective_n_jobs(n_jobs))
-    tasks = _Tasks(plan, arrays, runs, workers, threads)
-    if not threads:
-        yield from _by_joblib(backend, tasks, workers, n_jobs)
-    elif workers > 1:
-        yield from _on_threads(tasks, workers)
-    else:
-        while tasks:
-            for task in tasks:
-                chunk = run_chunk(*task)
-                tasks.learn(chunk)
-                yield chunk
-
-
-def _on_threads(tasks: _Tasks, workers: int) -> Iterator[_Chunk]:
-    with ThreadPoolExecutor(workers) as executor:
-        pending = {executor.submit(run_chunk, *task) for task in islice(tasks, 2 * workers)}
-        try:
-            while pending:
-                # with a limit: Windows does not hear Ctrl-C while it waits without one
-                done, pending = wait(pending, 0.5, FIRST_COMPLETED)
-                for future in done:
-                    chunk = future.result()
-                    tasks.learn(chunk)
-                    more = islice(tasks, 2 * workers - len(pending))
-                    pending |= {executor.submit(run_chunk, *task) for task in more}
-                    yield chunk
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _on_dask(backend: Any, plan: _Plan, arrays: list[Array], runs: Ints) -> Iterator[_Chunk]:
-    """Yield the chunks of a Dask cluster; the data are sent again if they are lost."""
-    client, workers = backend.client, max(1, backend.effective_n_jobs(-1))
-    for attempts_left in reversed(range(DASK_ATTEMPTS)):
-        # To every worker, under names of their own: the same data of a call before may be on their
-        # way out. (Some seconds later Dask drops copies that no task waits for, and may then lose
-        # the last one with a worker; it cannot make it again as it does with results.)
-        sent = client.scatter(arrays, broadcast=True, hash=False)
-        tasks = _Tasks(plan, sent, runs, workers, False)
-        try:
-            for chunk in _until_cancelled(backend, tasks, 2 * workers):
-                runs = np.setdiff1d(runs, chunk.runs, assume_unique=True)
-                yield chunk
-        except CancelledError:
-            if not attempts_left:
-                raise
-        else:
-            return
-
-
-def _until_cancelled(backend: Any, tasks: _Tasks, ahead: int) -> Iterator[_Chunk]:
-    from distributed import as_completed
-
-    client = backend.client
-
-    def submit(number: int) -> list[Any]:
-        some = list(islice(tasks, number))
-        if not some:
-            return []
-        columns = zip(*some, strict=True)  # all in one message
-        return list(client.map(run_chunk, *columns, pure=False, **backend.submit_kwargs))
-
-    pending = as_completed(submit(ahead), loop=client.loop, with_results=True)
-    try:
-        for _, chunk in pending:
-            if isinstance(chunk, CancelledError):
-                raise chunk  # lost on its way
-            tasks.learn(chunk)
-            pending.update(submit(ahead - pending.count()))
-            yield chunk
-    finally:
-        client.cancel(list(pending.futures))
-
-
-def _by_joblib(backend: Any, tasks: _Tasks, workers: int, n_jobs: int | None) -> Iterator[_Chunk]:
-    """Yield the chunks of another backend of joblib."""
-    import joblib
-
-    settings = {"n_jobs": n_jobs, "prefer": "threads", "batch_size": 1}
-    wave: int | None = None
-    if getattr(backend, "supports_return_generator", True):
-        settings["return_as"] = "generator_unordered"
-    else:
-        wave = 4 * workers  # it returns nothing before everything is done
-    while tasks:  # again, if chunks have left some runs
-        calls = (joblib.delayed(run_chunk)(*task) for task in islice(tasks, wave))
-        with ExitStack() as stack:
-            results = joblib.Parallel(**settings)(calls)
-            if wave is None:
-                stack.enter_context(closing(results))
-            for chunk in results:
-                tasks.learn(chunk)
-                yield chunk
 
 
 class _Bar:
@@ -961,7 +397,7 @@ class _Bar:
 class _Table:
     """The results of all runs, filled chunk by chunk."""
 
-    def __init__(self, plan: _Plan, n: int) -> None:
+    def __init__(self, plan: Plan, n: int) -> None:
         c, h, b, t = plan.widths
         self.n = n
         self.raising = plan.raising
@@ -981,7 +417,7 @@ class _Table:
     def missing(self) -> Ints:
         return np.flatnonzero(~self.done)
 
-    def put(self, chunk: _Chunk) -> None:
+    def put(self, chunk: Chunk) -> None:
         """Take a chunk; runs beyond the last one wanted are left out."""
         runs = chunk.runs
         if runs.ndim != 1 or (runs < 0).any():
@@ -1039,7 +475,7 @@ class Simulation:
         As given, or by default.
     """
 
-    def __init__(self, plan: _Plan, table: _Table, n_rows: int, keep: bool) -> None:
+    def __init__(self, plan: Plan, table: _Table, n_rows: int, keep: bool) -> None:
         self._plan = plan
         self._n_rows = n_rows
         self.n_runs = table.n
@@ -1124,7 +560,7 @@ class Simulation:
         number = check.count("run", run)
         if number >= self.n_runs:
             raise ValueError(f"`run` must be in [0, {self.n_runs}), got {number}")
-        rows: Ints = _pools(self._plan, np.array([number]), self._n_rows)[0]
+        rows: Ints = draw_pools(self._plan, np.array([number]), self._n_rows)[0]
         return rows
 
     def summary(self) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from fastal import (
     MinLabels,
     Simulation,
     Stopper,
+    _chunks,
     _selection,
+    _sharing,
     learn,
     simulate,
     simulation,
@@ -86,7 +88,7 @@ def failing(rng):
 def test_equals_a_loop_of_learn(initial, large, monkeypatch):
     if large:
         monkeypatch.setattr(_selection, "EAGER_BELOW", 0)
-        monkeypatch.setattr(simulation, "STEP", 7)
+        monkeypatch.setattr(_chunks, "STEP", 7)
     stopper = Stopper(0.01)
     result = small(n_runs=8, initial=initial, stopper=stopper)
     alone = small(n_runs=8, initial=initial, stopper=stopper, test=None)
@@ -204,7 +206,7 @@ def test_backends_change_nothing(backend):
 @pytest.mark.parametrize("seconds", [1e-9, 0.002, 100.0])
 def test_chunks_change_nothing(seconds, monkeypatch):
     expected = small()
-    monkeypatch.setattr(simulation, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(_sharing, "CHUNK_SECONDS", seconds)
     assert same(small(n_jobs=2), expected)
 
 
@@ -213,10 +215,10 @@ def test_a_chunk_ends_in_time():
         X, Y, GaussianProcess(1.5, 0.0025), Stopper(), (), 20, 1, None, None, 0, True, False
     )
     arrays = (plan, data.Z, data.y, data.test_Z, data.test_y)
-    whole = simulation.run_chunk(*arrays, 100.0, ((0, 40), (50, 60)))
+    whole = _chunks.run_chunk(*arrays, 100.0, ((0, 40), (50, 60)))
     assert whole.left == ()
     assert whole.runs.tolist() == [*range(40), *range(50, 60)]
-    one = simulation.run_chunk(*arrays, 0.0, ((0, 40), (50, 60)))
+    one = _chunks.run_chunk(*arrays, 0.0, ((0, 40), (50, 60)))
     assert one.runs.tolist() == [0]
     assert one.left == ((1, 40), (50, 60))
     assert one.bounds.tobytes() == whole.bounds[:1].tobytes()
@@ -228,7 +230,7 @@ def test_a_chunk_ends_in_time():
 def test_what_chunks_leave_is_shared_out_again(monkeypatch):
     expected = small()
     left = []
-    compute = simulation.run_chunk
+    compute = _sharing.run_chunk
 
     def in_no_time(*arguments):
         *fixed, _, spans = arguments
@@ -236,7 +238,7 @@ def test_what_chunks_leave_is_shared_out_again(monkeypatch):
         left.append(chunk.left)
         return chunk
 
-    monkeypatch.setattr(simulation, "run_chunk", in_no_time)
+    monkeypatch.setattr(_sharing, "run_chunk", in_no_time)
     assert same(small(), expected)
     assert any(left)
     assert same(small(n_jobs=2), expected)
@@ -254,8 +256,8 @@ def test_rows_without_their_tails():
 
 def test_order_changes_nothing(monkeypatch):
     expected = small()
-    cut = simulation._Tasks.__iter__
-    monkeypatch.setattr(simulation._Tasks, "__iter__", lambda self: iter(list(cut(self))[::-1]))
+    cut = _sharing.Tasks.__iter__
+    monkeypatch.setattr(_sharing.Tasks, "__iter__", lambda self: iter(list(cut(self))[::-1]))
     assert same(small(n_jobs=2), expected)
 
 
@@ -606,7 +608,7 @@ def test_equals_the_slow_twin():
 
 
 def test_runs_as_ranges():
-    for runs in ([3], [0, 1, 2], [0, 2, 3, 4, 9], [1, 3, 5]):
-        spans = simulation._spans(np.array(runs))
+    for runs in ([], [3], [0, 1, 2], [0, 2, 3, 4, 9], [1, 3, 5], [7, 8, 2, 3]):
+        spans = _chunks.as_spans(np.array(runs, dtype=np.int64))
         assert [run for low, high in spans for run in range(low, high)] == runs
-    assert simulation._spans(np.arange(5000)) == ((0, 5000),)
+    assert _chunks.as_spans(np.arange(5000)) == ((0, 5000),)

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, simulate, simulation
+from fastal import GaussianProcess, _sharing, simulate, simulation
 from fastal._core import simulation as core
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
@@ -64,7 +64,7 @@ def test_a_cluster_changes_nothing(client, tmp_path, monkeypatch):
         return scatter(data, **options)
 
     monkeypatch.setattr(client, "scatter", counting)
-    monkeypatch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+    monkeypatch.setattr(_sharing, "CHUNK_SECONDS", 0.02)
     store = tmp_path / "runs.sqlite"
     with joblib.parallel_config(backend="dask"):
         result = study(store=store)
@@ -98,7 +98,7 @@ def test_callables_and_failures(client):
 
 def test_a_worker_is_killed(client, monkeypatch):
     expected = study(3000)
-    monkeypatch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+    monkeypatch.setattr(_sharing, "CHUNK_SECONDS", 0.02)
     victim = client.run(os.getpid)
     killed = []
     put = simulation._Table.put
@@ -136,7 +136,7 @@ def test_the_last_copy_of_the_data_is_lost(client, monkeypatch):
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
-    monkeypatch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+    monkeypatch.setattr(_sharing, "CHUNK_SECONDS", 0.02)
     monkeypatch.setattr(client, "scatter", to_the_victim)
     monkeypatch.setattr(simulation._Table, "put", put_and_kill)
     # with a task the other worker would get a copy of the data
@@ -157,7 +157,7 @@ def test_an_exception_and_ctrl_c_leave_the_cluster_free(client, monkeypatch):
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     with monkeypatch.context() as patch:
-        patch.setattr(simulation, "CHUNK_SECONDS", 0.02)
+        patch.setattr(_sharing, "CHUNK_SECONDS", 0.02)
         patch.setattr(
             simulation._Table, "put", lambda *_: os.kill(os.getpid(), signal.SIGINT)
         )  # while other chunks are under way

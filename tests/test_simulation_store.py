@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, Stopper, _store, simulate, simulation
+from fastal import FixedBudget, GaussianProcess, Stopper, _sharing, _store, simulate
+from fastal._chunks import Chunk
 from fastal._core import simulation as core
 
 JIT = hasattr(core.run_many, "py_func")
@@ -41,7 +42,7 @@ study = names["study"]
 
 def child(code, **more):
     # Chunks of a few milliseconds: many commits to be killed in.
-    start = STUDY + "from fastal import simulation\nsimulation.CHUNK_SECONDS = 0.01\n"
+    start = STUDY + "from fastal import _sharing\n_sharing.CHUNK_SECONDS = 0.01\n"
     return subprocess.Popen(
         [sys.executable, "-c", start + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, **more,
@@ -52,7 +53,7 @@ def table(path):
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as file:
         rows = file.execute("SELECT data FROM chunks").fetchall()
     file.close()
-    return [simulation._Chunk.unpack(data) for (data,) in rows]
+    return [Chunk.unpack(data) for (data,) in rows]
 
 
 def stored_runs(path):
@@ -89,13 +90,13 @@ def test_a_store_changes_nothing(store, undisturbed):
 def test_only_what_is_missing_is_computed(store, monkeypatch):
     study(5, store)
     computed = []
-    compute = simulation.run_chunk
+    compute = _sharing.run_chunk
 
     def watched(*arguments):
         computed.extend(run for low, high in arguments[-1] for run in range(low, high))
         return compute(*arguments)
 
-    monkeypatch.setattr(simulation, "run_chunk", watched)
+    monkeypatch.setattr(_sharing, "run_chunk", watched)
     more = study(9, store)
     assert sorted(computed) == [5, 6, 7, 8]
     assert_same(more, study(9))
@@ -410,11 +411,11 @@ def test_failures_are_stored(store):
 
 
 def test_bytes_round_trip():
-    chunk = simulation._Chunk(
+    chunk = Chunk(
         np.array([4, 7]), np.zeros((2, 2), dtype=np.int64), np.zeros((2, 0), dtype=np.int64),
         np.array([[[1.0, np.nan]], [[2.0, 3.0]]]), np.array([[1.0, np.nan], [np.inf, -0.0]]), np.zeros((2, 0)), [(7, "a\nb ü \ud800")], 1.0,
     )  # fmt: skip
-    back = simulation._Chunk.unpack(chunk.pack())
+    back = Chunk.unpack(chunk.pack())
     for one, other in zip(chunk[:6], back[:6], strict=True):
         assert one.tobytes() == other.tobytes()
     assert back.messages == [(7, "a\nb ü \\ud800")]
