@@ -133,8 +133,9 @@ def simulate(
     A run ends at its stop if nothing else is wanted. With test errors or `criteria` it goes on to
     `max_labels`; the stop and `n_labels` are the same.
 
-    Results do not depend on the backend, the number of workers or the order, to the last digit, on
-    one type of CPU. Within ``joblib.parallel_config(backend="dask")`` a Dask cluster takes the
+    Results do not depend on the backend, the number of workers or the order, to the last digit.
+    (Pools of 2,048 points and more go through BLAS, whose digits are those of the processor and the
+    version of BLAS.) Within ``joblib.parallel_config(backend="dask")`` a Dask cluster takes the
     chunks: the data go to every worker once, at the beginning, and only row numbers and settings
     travel with a chunk.
 

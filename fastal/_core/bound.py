@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.jit import jit, jit_fused, jit_sum
+from fastal._core.dots import dots
+from fastal._core.jit import jit, jit_fused
 
 Array = NDArray[np.float64]
 
@@ -164,7 +165,7 @@ def gp_kl_array(mean: Array, var: Array, y: Array, noise: Array, out: Array) -> 
     return invalid
 
 
-@jit_sum
+@jit
 def gaussian_kl_sum(L0: Array, L1: Array, M: Array, delta: Array) -> float:
     """Return KL(N0 || N1) from the factors of both covariances (Corollary 1).
 
@@ -179,7 +180,6 @@ def gaussian_kl_sum(L0: Array, L1: Array, M: Array, delta: Array) -> float:
         a = L0[i, i]
         b = L1[i, i]
         total += log1p_excess(((a - b) / b) * ((a + b) / b))
-        for j in range(i):
-            total += M[i, j] * M[i, j]
+        total += dots((M[i],), M[i], i)[0]
         total += delta[i] * delta[i]
     return 0.5 * total

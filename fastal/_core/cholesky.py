@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from fastal._core.bound import gp_kl_scalar
 from fastal._core.covariance import covariance_row
-from fastal._core.jit import jit, jit_sum
+from fastal._core.dots import dots
+from fastal._core.jit import jit
 
 Array = NDArray[np.float64]
 
@@ -27,40 +28,25 @@ TARGET, WHITE, NOISE = 0, 1, 2
 PIVOT_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
-@jit_sum
+@jit
 def forward_substitute(L: Array, start: int, stop: int, v: Array) -> None:
     """Solve ``L v = v`` in place for the entries `start` to `stop` of v.
 
     L : (>= stop, >= stop), only rows and columns from `start` to `stop` are read.
     v : (>= stop,), may be a later row of L.
     """
-    # Slices, and loops that begin at 0: only then does the compiler know that no index counts
-    # from the end, and vectorise.
     n = stop - start
     whole = n - n % 8
     w = v[start:stop]
     # Eight rows at once: one load of w_j serves eight products, and eight streams keep the memory
     # busy. The triangle of 8 x 8 that is left has no such gain.
     for i in range(0, whole, 8):
-        r0 = L[start + i][start:stop]
-        r1 = L[start + i + 1][start:stop]
-        r2 = L[start + i + 2][start:stop]
-        r3 = L[start + i + 3][start:stop]
-        r4 = L[start + i + 4][start:stop]
-        r5 = L[start + i + 5][start:stop]
-        r6 = L[start + i + 6][start:stop]
-        r7 = L[start + i + 7][start:stop]
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        for j in range(i):
-            x = w[j]
-            a0 += r0[j] * x
-            a1 += r1[j] * x
-            a2 += r2[j] * x
-            a3 += r3[j] * x
-            a4 += r4[j] * x
-            a5 += r5[j] * x
-            a6 += r6[j] * x
-            a7 += r7[j] * x
+        r = start + i
+        rows = (
+            L[r][start:stop], L[r + 1][start:stop], L[r + 2][start:stop], L[r + 3][start:stop],
+            L[r + 4][start:stop], L[r + 5][start:stop], L[r + 6][start:stop], L[r + 7][start:stop],
+        )  # fmt: skip
+        a0, a1, a2, a3, a4, a5, a6, a7 = dots(rows, w, i)
         w[i] -= a0
         w[i + 1] -= a1
         w[i + 2] -= a2
@@ -71,29 +57,21 @@ def forward_substitute(L: Array, start: int, stop: int, v: Array) -> None:
         w[i + 7] -= a7
         # w_i = (k_i - sum_{j<i} L_ij w_j) / L_ii
         for row in range(i, i + 8):
-            r0 = L[start + row][start:stop]
+            factor = L[start + row][start:stop]
             x = w[row]
             for j in range(i, row):
-                x -= r0[j] * w[j]
-            w[row] = x / r0[row]
+                x -= factor[j] * w[j]
+            w[row] = x / factor[row]
     for i in range(whole, n):
-        r0 = L[start + i][start:stop]
-        a0 = 0.0
-        for j in range(i):
-            a0 += r0[j] * w[j]
-        w[i] = (w[i] - a0) / r0[i]
+        factor = L[start + i][start:stop]
+        w[i] = (w[i] - dots((factor,), w, i)[0]) / factor[i]
 
 
-@jit_sum
+@jit
 def two_dots(v: Array, z: Array, start: int, stop: int) -> tuple[float, float]:
     """Return v.v and v.z over the entries `start` to `stop`; both are only read."""
     w = v[start:stop]
-    white = z[start:stop]
-    vv = 0.0
-    vz = 0.0
-    for j in range(w.size):
-        vv += w[j] * w[j]
-        vz += w[j] * white[j]
+    vv, vz = dots((w, z[start:stop]), w, stop - start)
     return vv, vz
 
 
@@ -222,17 +200,15 @@ def append_block(
     return 0
 
 
-@jit_sum
+@jit
 def row_variances(amplitude: float, V: Array, out: Array) -> None:
     """Write ``amplitude - sum_j V_ij^2``, not below zero, to ``out[i]``.
 
     V : (m, n), only read.  out : (m,).
     """
     for i in range(V.shape[0]):
-        vv = 0.0
-        for j in range(V.shape[1]):
-            vv += V[i, j] * V[i, j]
-        out[i] = max(amplitude - vv, 0.0)
+        row = V[i]
+        out[i] = max(amplitude - dots((row,), row, row.size)[0], 0.0)
 
 
 @jit

@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.jit import jit, jit_fused, jit_sum
+from fastal._core.dots import dots
+from fastal._core.jit import jit, jit_fused
 
 Array = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ def from_squares(kind: int, amplitude: float, squares: Array) -> None:
             squares[j] = amplitude * (1.0 + r + r * r / 3.0) * exp_negative(-r)
 
 
-@jit_sum
+@jit_fused
 def squared_distances(Z: Array, first: int, last: int, X: Array, c: int, out: Array) -> None:
     """Write ``|Z[:, j] - X[:, c]|^2`` to ``out[j]`` for the columns `first` to `last` of Z.
 
@@ -175,7 +176,7 @@ def covariance_and_slopes(
         slopes_from_squares(kind, amplitude, slopes[i], values[i], i + 1)
 
 
-@jit_sum
+@jit
 def lengthscale_gradient(
     Z: Array, slopes: Array, alpha: Array, inverse: Array, values: Array, gradient: Array
 ) -> float:
@@ -184,7 +185,7 @@ def lengthscale_gradient(
     With W = alpha alpha^T - A^-1 (symmetric; A^-1 in the lower triangle of `inverse`):
     gradient_f = 1/2 sum_ij W_ij g_ij (Z_fi - Z_fj)^2, and 1/2 sum_ij W_ij K_ij is returned.
     Z : (d, n), slopes, inverse, values : (n, n) lower, alpha : (n,), gradient : (d,), overwritten;
-    row i of `slopes` is overwritten as well.
+    so are `slopes` and `inverse` below the diagonal.
     """
     d = Z.shape[0]
     scale = 0.0
@@ -192,18 +193,18 @@ def lengthscale_gradient(
         gradient[f] = 0.0
     for i in range(Z.shape[1]):
         a = alpha[i]
+        slope, row = slopes[i], inverse[i]
         # Below the diagonal, each pair counts twice: 1/2 * 2.
-        part = 0.0
         for j in range(i):
-            w = a * alpha[j] - inverse[i, j]
-            part += w * values[i, j]
-            slopes[i, j] *= w
-        scale += part + 0.5 * (a * a - inverse[i, i]) * values[i, i]
+            w = a * alpha[j] - row[j]
+            row[j] = w
+            slope[j] *= w
+        scale += dots((values[i],), row, i)[0] + 0.5 * (a * a - row[i]) * values[i, i]
         for f in range(d):
-            x = Z[f, i]
-            part = 0.0
+            z = Z[f]
+            x = z[i]
             for j in range(i):
-                difference = x - Z[f, j]
-                part += slopes[i, j] * (difference * difference)
-            gradient[f] += part
+                difference = x - z[j]
+                row[j] = difference * difference
+            gradient[f] += dots((slope,), row, i)[0]
     return scale

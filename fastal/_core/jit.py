@@ -59,7 +59,3 @@ jit = decorator()
 # Fused multiply-add in polynomials: half the latency, and one rounding fewer. Nothing is reordered,
 # so code that relies on the order of rounded operations may use it.
 jit_fused = decorator(fastmath={"contract"})
-
-# Sums of products may be reordered, which lets a dot product run in vector registers. NaN and inf
-# keep their meaning (neither nnan nor ninf): a NaN still reaches the pivot and is refused there.
-jit_sum = decorator(fastmath={"reassoc", "contract", "arcp", "nsz"})

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
-from fastal._core.jit import jit, jit_sum
+from fastal._core.dots import dots
+from fastal._core.jit import jit
 from fastal._core.symbols import dgemm, dtrsm, tracker_push, tracker_stopped_at
 
 Array = NDArray[np.float64]
@@ -85,41 +86,22 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
     )
 
 
-@jit_sum
-def dot(a: Array, b: Array, n: int) -> float:
-    """Return the product of the first n entries."""
-    x = a[:n]
-    y = b[:n]
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
-
-
-@jit_sum
+@jit
 def subtract_dots(V: Array, labels: Ints, first: int, t: int, row: Array) -> None:
     """Subtract ``L_j.row``, over the first `first` entries, from ``row[j]`` for j in `first` to t.
 
     Four rows of L at a time share each load of `row`.
     """
-    known = row[:first]
     whole = first + (t - first) // 4 * 4
     for j in range(first, whole, 4):
-        l0, l1 = V[labels[j]][:first], V[labels[j + 1]][:first]
-        l2, l3 = V[labels[j + 2]][:first], V[labels[j + 3]][:first]
-        a0 = a1 = a2 = a3 = 0.0
-        for k in range(known.size):
-            x = known[k]
-            a0 += l0[k] * x
-            a1 += l1[k] * x
-            a2 += l2[k] * x
-            a3 += l3[k] * x
+        rows = V[labels[j]], V[labels[j + 1]], V[labels[j + 2]], V[labels[j + 3]]
+        a0, a1, a2, a3 = dots(rows, row, first)
         row[j] -= a0
         row[j + 1] -= a1
         row[j + 2] -= a2
         row[j + 3] -= a3
     for j in range(whole, t):
-        row[j] -= dot(V[labels[j]], row, first)
+        row[j] -= dots((V[labels[j]],), row, first)[0]
 
 
 @jit
@@ -218,7 +200,7 @@ def accept(
     if level[i] < t:
         var[i] = refine(kind, amplitude, Z, Zl, V, labels, diagonal, i, level[i], t, var[i])
         level[i] = t
-    mu = mean + dot(V[i], whites, t)
+    mu = mean + dots((V[i],), whites, t)[0]
     status, pivot, white, r = last_entries(amplitude, var[i], mu, y, noise, t)
     if status != 0:
         return status, r
@@ -283,15 +265,12 @@ def complete_rows(
     text[0], whole[0], real[0] = 0, 0, 0.0
 
 
-@jit_sum
+@jit
 def shrink_rows(V: Array, first: int, last: int, low: int, high: int, base: Array) -> None:
     """Take the entries `first` to `last` of the rows `low` to `high` off the variances `base`."""
     for i in range(low, high):
         row = V[i][first:last]
-        total = 0.0
-        for j in range(row.size):
-            total += row[j] * row[j]
-        base[i] -= total
+        base[i] -= dots((row,), row, last - first)[0]
 
 
 @jit

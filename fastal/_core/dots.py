@@ -1,0 +1,137 @@
+"""Dot products whose sums have one fixed order, in vector registers.
+
+A compiler that may reorder a sum chooses the order by what surrounds it: the same kernel then gives
+other last digits where it was inlined, compiled for another processor or read from the cache. Here
+the order is written down: partial sums in vectors of four, added up in pairs, then what is left.
+Every processor with fused multiply-add gives the same digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+LANES = 4
+
+# Vectors that are under way at once, over all rows: enough to hide the latency of an addition.
+UNDER_WAY = 8
+
+DOUBLE, WHOLE = ir.DoubleType(), ir.IntType(64)
+VECTOR = ir.VectorType(DOUBLE, LANES)
+ZEROS = ir.Constant(VECTOR, [0.0] * LANES)
+
+
+def _loop(
+    builder: Any, start: Any, stop: Any, step: int, values: list[Any],
+    advance: Callable[[Any, list[Any]], list[Any]],
+) -> list[Any]:  # fmt: skip
+    """Emit a loop over j from `start` to `stop` that turns values into `advance(j, values)`."""
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    before = builder.block
+    builder.branch(head)
+    builder.position_at_end(head)
+    j = builder.phi(WHOLE)
+    j.add_incoming(start, before)
+    carried = [builder.phi(value.type) for value in values]
+    for phi, value in zip(carried, values, strict=True):
+        phi.add_incoming(value, before)
+    builder.cbranch(builder.icmp_signed("<", j, stop), body, end)
+    builder.position_at_end(body)
+    for phi, value in zip(carried, advance(j, carried), strict=True):
+        phi.add_incoming(value, body)
+    j.add_incoming(builder.add(j, WHOLE(step)), body)
+    builder.branch(head)
+    builder.position_at_end(end)
+    return carried
+
+
+def _in_pairs(builder: Any, terms: list[Any]) -> Any:
+    while len(terms) > 1:
+        terms = [builder.fadd(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
+    return terms[0]
+
+
+def _emit(builder: Any, rows: list[Any], x: Any, length: Any) -> list[Any]:
+    """Emit the products of the first entries at x with those at each of the rows; all pointers."""
+    parts = max(1, UNDER_WAY // len(rows))
+
+    def load(pointer: Any, at: Any, kind: Any) -> Any:
+        place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
+        return builder.load(place, align=8)
+
+    def multiply_add(kind: Any, a: Any, b: Any, c: Any) -> Any:
+        name = "llvm.fmuladd." + ("f64" if kind is DOUBLE else f"v{LANES}f64")
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(kind, [kind] * 3), name
+        )
+        return builder.call(function, [a, b, c])
+
+    def add_products(kind: Any, number: int) -> Callable[[Any, list[Any]], list[Any]]:
+        """So many values of a kind a row, one after the other; sums row by row."""
+
+        def advance(j: Any, sums: list[Any]) -> list[Any]:
+            added = list(sums)
+            for part in range(number):
+                at = builder.add(j, WHOLE(LANES * part))
+                factor = load(x, at, kind)
+                for r, row in enumerate(rows):
+                    i = r * number + part
+                    added[i] = multiply_add(kind, load(row, at, kind), factor, sums[i])
+            return added
+
+        return advance
+
+    def whole(step: int) -> Any:
+        return builder.mul(builder.sdiv(length, WHOLE(step)), WHOLE(step))
+
+    many, some = whole(LANES * parts), whole(LANES)
+    sums = _loop(
+        builder, WHOLE(0), many, LANES * parts, [ZEROS] * (len(rows) * parts),
+        add_products(VECTOR, parts),
+    )  # fmt: skip
+    sums = [_in_pairs(builder, sums[i : i + parts]) for i in range(0, len(sums), parts)]
+    if parts > 1:
+        sums = _loop(builder, many, some, LANES, sums, add_products(VECTOR, 1))
+    lanes = [
+        [builder.extract_element(total, ir.IntType(32)(i)) for i in range(LANES)] for total in sums
+    ]
+    sums = [_in_pairs(builder, terms) for terms in lanes]
+    return _loop(builder, some, length, 1, sums, add_products(DOUBLE, 1))
+
+
+def _dots(typing_context: Any, rows: Any, x: Any, n: Any) -> Any:  # Numba's form
+    """Return the products of the first n entries of each row with those of x.
+
+    rows : tuple of 1, 2, 4 or 8 arrays (>= n,).  x : (>= n,).  All C-contiguous.
+    """
+    if not all(kind.layout == "C" and kind.ndim == 1 for kind in (*rows, x)):
+        raise TypingError("`dots` takes contiguous vectors")
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def data(kind: Any, array: Any) -> Any:
+            return context.make_array(kind)(context, builder, array).data
+
+        kinds, (row_tuple, x_array, length) = signature.args, arguments
+        arrays = cgutils.unpack_tuple(builder, row_tuple, len(kinds[0]))
+        pointers = [data(kind, array) for kind, array in zip(kinds[0], arrays, strict=True)]
+        sums = _emit(builder, pointers, data(kinds[1], x_array), length)
+        return context.make_tuple(builder, signature.return_type, sums)
+
+    return types.UniTuple(types.float64, len(rows))(rows, x, types.int64), emit
+
+
+dots: Any
+if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+
+    def dots(rows: Any, x: Any, n: int) -> Any:
+        return tuple(float(np.dot(row[:n], x[:n])) for row in rows)
+
+else:
+    dots = intrinsic(_dots)
