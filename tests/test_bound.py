@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config, njit
 
+import fastal
 from fastal import reference
 from fastal._core import bound as core
 from fastal.bound import (
@@ -389,7 +390,7 @@ print(json.dumps(counts))
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
 def test_a_second_process_compiles_nothing(tmp_path):
-    root = Path(__file__).resolve().parents[1]
+    root = Path(fastal.__file__).parents[1]  # the package under test, wherever it is installed
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     environment["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     counts = []

@@ -1,6 +1,7 @@
 import ast
 import importlib
 import importlib.metadata
+import importlib.util
 import re
 import subprocess
 import sys
@@ -145,3 +146,16 @@ def test_stub_names_finds_a_difference():
 def test_changelog_has_an_unreleased_section():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"^## (.+)", text, re.M)[0] == "Unreleased"
+
+
+def test_versions_that_ci_installs(monkeypatch):
+    spec = importlib.util.spec_from_file_location("versions", ROOT / ".ci" / "versions.py")
+    versions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    extras = {"b": ["b[x]>=3", "fastal[c,d]"], "c": ["b<4", "c>=1.2,<2"], "d": ["d>=1"]}
+    monkeypatch.setitem(versions.PROJECT, "optional-dependencies", extras)
+    found = list(versions.expand(["a>=0.59", "fastal[b]"], {"d"}))
+    assert set(versions.oldest(found)) == {"a==0.59", "b[x]==3", "c==1.2"}
+    assert set(versions.newest(found)) == {"a", "b", "b[x]", "c"}
+    with pytest.raises(SystemExit, match="e has no lower bound"):
+        list(versions.oldest(versions.expand(["e"], set())))

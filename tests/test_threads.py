@@ -16,6 +16,7 @@ from numba import config
 
 import fastal
 from fastal import GaussianProcess, Stopper, jit, reference
+from fastal.cli import main
 
 PACKAGE = Path(fastal.__file__).parent
 needs_jit = pytest.mark.skipif(
@@ -39,12 +40,12 @@ print(json.dumps([Stopper().extend(bounds), jit.stopping_time(bounds, 1e-3), sys
 """
 
 
-def python(*options, code=CODE, **environment):
-    """Run code in a fresh interpreter; return the process."""
+def python(*options, code=CODE, before=(), **environment):
+    """Run code in a fresh interpreter, started by a command before it; return the process."""
     path = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
     env = os.environ | {"PYTHONPATH": path} | environment
     return subprocess.run(
-        [sys.executable, "-P", *options, "-c", code],
+        [*before, sys.executable, "-P", *options, "-c", code],
         env=env,
         capture_output=True,
         text=True,
@@ -227,3 +228,38 @@ def test_no_network(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("OSError: cannot download")
+
+
+# All of it at once; first the proof that the surroundings are what they should be.
+DEMO = """
+import pathlib, shutil, socket, sys
+from fastal.cli import main
+if not sys.flags.optimize or shutil.which("cc") or shutil.which("gcc"):
+    raise SystemExit("not optimised, or there is a compiler")
+try:
+    socket.create_connection(("127.0.0.1", 9), timeout=5)
+    raise SystemExit("there is a network")
+except ConnectionRefusedError:
+    raise SystemExit("there is a network")
+except OSError:
+    pass
+try:
+    (pathlib.Path.home() / "file").touch()
+    raise SystemExit("home can be written")
+except OSError:
+    raise SystemExit(main(["demo"]))
+"""
+
+
+@needs_jit
+def test_the_demo_in_hostile_surroundings(tmp_path, capsys):
+    unshare = shutil.which("unshare")
+    if not unshare or subprocess.run([unshare, "-rn", "true"], capture_output=True).returncode:
+        pytest.skip("a process cannot be cut off from the network here")
+    # what is behind the call of unshare has neither PATH nor network
+    surroundings = {"PATH": str(tmp_path), "CC": "", "HOME": NOWHERE, "XDG_CACHE_HOME": NOWHERE}
+    done = python("-O", code=DEMO, before=[unshare, "-rn"], **surroundings)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert main(["demo"]) == 0
+    assert done.stdout == capsys.readouterr().out
