@@ -1,8 +1,6 @@
 """The Gaussian process: one label, many labels, the solve within, predictions, and the fit."""
 
-import os
 import warnings
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -10,7 +8,7 @@ from scipy.linalg.blas import dtrsv
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from fastal import reference
+from fastal import datasets, reference
 from fastal._core.cholesky import forward_substitute
 from fastal.gp import GaussianProcess
 
@@ -210,7 +208,7 @@ class Drift:
 class Fit:
     """Length scale and noise by the marginal likelihood, 8 starts, at most 1,000 rows.
 
-    The data of the paper if FASTAL_DATA names their folder, synthetic data otherwise.
+    Synthetic data, and those of the paper.
     """
 
     params = (
@@ -227,13 +225,13 @@ class Fit:
         if name == "synthetic":
             self.X, self.y = data(400)
         else:
-            folder = os.environ.get("FASTAL_DATA")
-            if folder is None:
-                raise NotImplementedError
-            table = np.loadtxt(Path(folder) / f"{name}.txt")
-            rows = np.random.default_rng(0).permutation(len(table))[:1000]
-            table = (table - table.mean(axis=0)) / table.std(axis=0)
-            self.X, self.y = table[rows, :-1], table[rows, -1]
+            try:
+                X, y = datasets.load(name)
+            except OSError as error:  # neither there nor to be downloaded
+                raise NotImplementedError(str(error)) from None
+            rows = np.random.default_rng(0).permutation(len(X))[:1000]
+            self.X = ((X - X.mean(axis=0)) / X.std(axis=0))[rows]
+            self.y = ((y - y.mean()) / y.std())[rows]
         if implementation == "fastal":
             GaussianProcess().fit_hyperparameters(self.X[:20], self.y[:20], restarts=1)
 

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
 
@@ -15,10 +16,10 @@ from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
 
 from ._timing import best, ratio
 
-try:
-    from statsmodels.sandbox.stats.runs import runstest_1samp
-except ImportError:
+if find_spec("statsmodels") is None:
     runstest_1samp = None
+else:  # not in a try: a statsmodels without it is a failure to see
+    from statsmodels.sandbox.stats.runs import runstest_1samp
 
 BLOCK = 1000
 
@@ -80,7 +81,7 @@ def _update_seconds():
 class Push:
     def setup(self):
         if runstest_1samp is None:
-            raise NotImplementedError
+            raise NotImplementedError("statsmodels is not installed")
 
     def track_statsmodels_over_push(self):
         """At least 700 at T = 1,000."""
