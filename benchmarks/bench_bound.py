@@ -73,7 +73,7 @@ class Elements:
 
     def setup(self, implementation, n, noise):
         if implementation == "reference" and n > 1_000:
-            raise NotImplementedError
+            raise NotImplementedError("too slow")
         rng = np.random.default_rng(0)
         mean, y = rng.normal(size=(2, n))
         var, noises = rng.exponential(size=n), rng.exponential(size=n) + 0.1

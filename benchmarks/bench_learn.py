@@ -70,7 +70,7 @@ class Pool:
 
     def setup(self, implementation, N):
         if implementation == "scikit-learn" and N > 2_000:
-            raise NotImplementedError
+            raise NotImplementedError("too slow")
         self.labels = {200: 100, 2_000: 300, 9_000: 1_000}[N]
         self.X, self.y = _data(N)
         loops = {"fastal": _learn, "dgemv loop": _dgemv_loop, "scikit-learn": _scikit_learn_loop}

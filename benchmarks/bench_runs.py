@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
@@ -11,10 +12,10 @@ from fastal._core.runs import RunsTracker
 
 from ._timing import best, ratio
 
-try:
-    from statsmodels.sandbox.stats.runs import runstest_1samp
-except ImportError:
+if find_spec("statsmodels") is None:
     runstest_1samp = None
+else:  # not in a try: a statsmodels without it is a failure to see
+    from statsmodels.sandbox.stats.runs import runstest_1samp
 
 
 def _values(n):
@@ -71,8 +72,10 @@ class Decision:
             pushes.prepare()
             self.body = pushes.body
             return
-        if T > 1_000 or (implementation == "statsmodels" and runstest_1samp is None):
-            raise NotImplementedError
+        if T > 1_000:
+            raise NotImplementedError("too slow")
+        if implementation == "statsmodels" and runstest_1samp is None:
+            raise NotImplementedError("statsmodels is not installed")
         x = _values(T)
         if implementation == "reference":
             self.body = lambda: reference.runs_test(x, alternative="less") <= 1e-3
@@ -87,7 +90,7 @@ class Decision:
 class DecisionRatios:
     def setup(self):
         if runstest_1samp is None:
-            raise NotImplementedError
+            raise NotImplementedError("statsmodels is not installed")
 
     def track_statsmodels_over_push(self):
         """At least 1,000."""

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from fastal import GaussianProcess, Stopper, reference, simulate
 
+from ._peers import peer
 from ._timing import ratio_of_pairs
 
 NOISE, SCALE, POOL = 0.01, 1.3, 100
@@ -144,12 +145,9 @@ class Dask:
     timeout = 300
 
     def setup(self, runs):
-        try:
-            from distributed import Client, LocalCluster
-        except ImportError:
-            raise NotImplementedError from None
-        self.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-        self.client = Client(self.cluster)
+        dask = peer("distributed")
+        self.cluster = dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+        self.client = dask.Client(self.cluster)
         _simulate(20, n_jobs=2)
         with joblib.parallel_config(backend="dask"):
             _simulate(2_000, n_jobs=None)  # both workers load the compiled code
@@ -177,7 +175,7 @@ class Memory:
 
     def setup(self, runs):
         if not os.path.exists("/proc/self/status"):
-            raise NotImplementedError
+            raise NotImplementedError("needs /proc")
 
     def track_megabytes_with_a_summary_only(self, runs):
         """Below 500 with 100,000 runs, Python and its libraries included."""

@@ -3,22 +3,23 @@
 import itertools
 import subprocess
 import sys
+from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 from numba import njit
 
-from fastal import Stopper, StopperBatch, false_stop_probability, stopping_time
+from fastal import Stopper, StopperBatch, false_stop_probability, reference, stopping_time
 from fastal._core.runs import RunsTracker
 from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
 
 from ._timing import best, ratio
 
-try:
-    from statsmodels.sandbox.stats.runs import runstest_1samp
-except ImportError:
+if find_spec("statsmodels") is None:
     runstest_1samp = None
+else:  # not in a try: a statsmodels without it is a failure to see
+    from statsmodels.sandbox.stats.runs import runstest_1samp
 
 BLOCK = 1000
 
@@ -77,10 +78,35 @@ def _update_seconds():
     return _after_a_thousand(start.copy, body)
 
 
+class Decision:
+    """A decision after a thousand bounds: a thousand times for fastal, once for the others."""
+
+    params = (["push", "update", "reference", "statsmodels"],)
+    param_names = ("implementation",)
+    number = 1  # a push changes the state
+    warmup_time = 0
+
+    def setup(self, implementation):
+        if implementation == "statsmodels" and runstest_1samp is None:
+            raise NotImplementedError("statsmodels is not installed")
+        x, labels = _values(BLOCK), _values(BLOCK, 1).tolist()
+        stopper = Stopper(noise=0.01)
+        stopper.extend(x)
+        self.body = {
+            "push": lambda: [stopper.push(value) for value in labels],
+            "update": lambda: [stopper.update(0.1, 0.5, y) for y in labels],
+            "reference": lambda: reference.runs_test(x, alternative="less") <= 1e-3,
+            "statsmodels": lambda: runstest_1samp(x)[1] <= 1e-3,
+        }[implementation]
+
+    def time_decision(self, implementation):
+        self.body()
+
+
 class Push:
     def setup(self):
         if runstest_1samp is None:
-            raise NotImplementedError
+            raise NotImplementedError("statsmodels is not installed")
 
     def track_statsmodels_over_push(self):
         """At least 700 at T = 1,000."""

@@ -166,8 +166,8 @@ def models(limits: Limits) -> Iterator[Row]:
         "scikit-learn, refit", 400, triangle, "dgemv",
     )  # fmt: skip
     try:
-        botorch = timed(bench_gp.OneLabel, "time_add", "botorch", 1_000)
-        yield Row("the same", one, botorch, "BoTorch", None, triangle, "dgemv")
+        gpytorch = timed(bench_gp.OneLabel, "time_add", "gpytorch", 1_000, rounds=5)
+        yield Row("the same", one, gpytorch, "GPyTorch, new model", None, triangle, "dgemv")
     except NotImplementedError:
         pass
     yield Row(
