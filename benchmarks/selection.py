@@ -6,6 +6,7 @@ is that of the benchmarks. Losses are rows like others.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -82,12 +83,22 @@ def once(call: Callable[[], object]) -> float:
     return perf_counter() - begin
 
 
-def timed(benchmark: type, method: str, *params: object, **timing: float) -> float:
-    """Return the least time of a `time_` method of a benchmark with these parameters."""
+def in_turn(*calls: Callable[[], object], rounds: int = 5, seconds: float = 0.4) -> list[float]:
+    """Return the least time of each call, a block of each a round: what is slow meets all."""
+    least = [math.inf] * len(calls)
+    for call in calls:
+        call()
+    for _ in range(rounds):
+        for i, call in enumerate(calls):
+            least[i] = min(least[i], best(call, rounds=3, seconds=seconds / 3))
+    return least
+
+
+def body(benchmark: type, method: str, *params: object) -> Callable[[], object]:
+    """Return a `time_` method of a benchmark, set up for these parameters."""
     holder = benchmark()
     holder.setup(*params)
-    with threadpool_limits(1):
-        return best(lambda: getattr(holder, method)(*params), **timing)
+    return lambda: getattr(holder, method)(*params)
 
 
 def decisions(limits: Limits) -> Iterator[Row]:
@@ -110,8 +121,10 @@ def decisions(limits: Limits) -> Iterator[Row]:
     )  # fmt: skip
     yield Row(
         "every prefix of 10⁶ values decided",
-        timed(bench_runs.EveryPrefix, "time_every_prefix", "fastal", 1_000_000, rounds=5),
-        timed(bench_runs.EveryPrefix, "time_every_prefix", "argsort", 1_000_000, rounds=5),
+        *in_turn(
+            body(bench_runs.EveryPrefix, "time_every_prefix", "fastal", 1_000_000),
+            body(bench_runs.EveryPrefix, "time_every_prefix", "argsort", 1_000_000),
+        ),
         "`numpy.argsort`", 0.4,
     )  # fmt: skip
     few = x.reshape(10, 100)
@@ -128,13 +141,17 @@ def decisions(limits: Limits) -> Iterator[Row]:
     )  # fmt: skip
     yield Row(
         "`runs_test` of 1,000 values, normal",
-        best(lambda: bench_runs.runs_test(x, method="normal")),
-        statsmodels, "statsmodels", 25, limits.call, "empty call",
+        *in_turn(
+            lambda: bench_runs.runs_test(x, method="normal"), lambda: bench_runs.runstest_1samp(x)
+        ),
+        "statsmodels", 25, limits.call, "empty call",
     )  # fmt: skip
     yield Row(
         "exact p-value of 500 + 500 values",
-        timed(bench_runs.ExactTail, "time_exact_tail", "fastal", 500),
-        timed(bench_runs.ExactTail, "time_exact_tail", "comb", 500, rounds=3),
+        *in_turn(
+            body(bench_runs.ExactTail, "time_exact_tail", "fastal", 500),
+            body(bench_runs.ExactTail, "time_exact_tail", "comb", 500),
+        ),
         "sum over `math.comb`", 1_000, limits.call, "empty call",
     )  # fmt: skip
 
@@ -144,86 +161,102 @@ def bounds(limits: Limits) -> Iterator[Row]:
     arguments = 1_000_000, "array"
     yield Row(
         "`gp_kl` of 10⁶ labels",
-        timed(bench_bound.Elements, "time_gp_kl", "fastal", *arguments),
-        timed(bench_bound.Elements, "time_gp_kl", "numpy", *arguments),
-        "NumPy", 3, 40e6 / _limits.read_bytes(40), "reading as much",
+        *in_turn(
+            body(bench_bound.Elements, "time_gp_kl", "fastal", *arguments),
+            body(bench_bound.Elements, "time_gp_kl", "numpy", *arguments),
+        ),
+        "NumPy", 3,
     )  # fmt: skip
     yield Row(
         "10⁵ bounds from `@njit` code",
-        timed(bench_bound.Scalar, "time_sum", "fastal", "mixed"),
-        timed(bench_bound.Scalar, "time_sum", "log1p", "mixed"),
+        *in_turn(
+            body(bench_bound.Scalar, "time_sum", "fastal", "mixed"),
+            body(bench_bound.Scalar, "time_sum", "log1p", "mixed"),
+        ),
         "their logarithms alone", 0.5,
     )  # fmt: skip
 
 
 def models(limits: Limits) -> Iterator[Row]:
     """Gaussian processes."""
-    one = timed(bench_gp.OneLabel, "time_add", "fastal", 1_000)
     triangle = 8 * 1_000**2 / 2 / limits.dgemv
-    yield Row(
-        "one label at t = 1,000, `GaussianProcess.add`", one,
-        timed(bench_gp.OneLabel, "time_add", "scikit-learn", 1_000, rounds=5),
-        "scikit-learn, refit", 400, triangle, "dgemv",
-    )  # fmt: skip
-    try:
-        gpytorch = timed(bench_gp.OneLabel, "time_add", "gpytorch", 1_000, rounds=5)
-        yield Row("the same", one, gpytorch, "GPyTorch, new model", None, triangle, "dgemv")
-    except NotImplementedError:
-        pass
+    add = body(bench_gp.OneLabel, "time_add", "fastal", 1_000)
+    for name, words, asked in (
+        ("scikit-learn", "scikit-learn, refit", 400),
+        ("gpytorch", "GPyTorch, new model", None),
+    ):
+        try:
+            peer = body(bench_gp.OneLabel, "time_add", name, 1_000)
+        except NotImplementedError:  # not installed
+            continue
+        yield Row(
+            "one label at t = 1,000, `GaussianProcess.add`", *in_turn(add, peer), words, asked,
+            triangle, "dgemv",
+        )  # fmt: skip
     yield Row(
         "1,000 labels one by one",
-        timed(bench_gp.FromEmpty, "time_labels", "fastal", 1_000, rounds=3),
-        once(lambda: _scikit_learn_labels(1_000)),
+        *in_turn(body(bench_gp.FromEmpty, "time_labels", "fastal", 1_000)),
+        once(body(bench_gp.FromEmpty, "time_labels", "scikit-learn", 1_000)),
         "scikit-learn, refits", 400, 8 * 1_000**3 / 6 / limits.dgemv, "dgemv",
     )  # fmt: skip
-    yield Row(
-        "5,000 variances given 1,000 labels",
-        timed(bench_gp.Predict, "time_predict", "fastal", "var", rounds=3),
-        timed(bench_gp.Predict, "time_predict", "scikit-learn", "var", rounds=3),
-        "scikit-learn", None, 5_000 * 1_000**2 / limits.dgemm, "dgemm",
-    )  # fmt: skip
-    yield Row(
-        "length scale and noise fitted to 400 rows, 8 starts",
-        timed(bench_gp.Fit, "time_fit", "fastal", "synthetic", rounds=2),
-        timed(bench_gp.Fit, "time_fit", "scikit-learn", "synthetic", rounds=2),
-        "scikit-learn",
-    )  # fmt: skip
+    with threadpool_limits(1):
+        yield Row(
+            "5,000 variances given 1,000 labels",
+            *in_turn(
+                body(bench_gp.Predict, "time_predict", "fastal", "var"),
+                body(bench_gp.Predict, "time_predict", "scikit-learn", "var"),
+            ),
+            "scikit-learn", None, 5_000 * 1_000**2 / limits.dgemm, "dgemm",
+        )  # fmt: skip
+        yield Row(
+            "length scale and noise fitted to 400 rows, 8 starts",
+            *in_turn(
+                body(bench_gp.Fit, "time_fit", "fastal", "synthetic"),
+                body(bench_gp.Fit, "time_fit", "scikit-learn", "synthetic"),
+                rounds=1,
+            ),
+            "scikit-learn",
+        )  # fmt: skip
     share = bench_classifier.OneLabelRatio().track_scikit_learn_over_add(200)
-    refit = timed(bench_classifier.OneLabel, "time_add", "scikit-learn", 200)
+    with threadpool_limits(1):
+        refit = best(body(bench_classifier.OneLabel, "time_add", "scikit-learn", 200))
     yield Row(
         "one label at t = 200, `LaplaceClassifier.add`", refit / share, refit,
         "scikit-learn, refit", 12, 200**3 / 3 / limits.dgemm, "dgemm",
     )  # fmt: skip
 
 
-def _scikit_learn_labels(n: int) -> None:
-    loop = bench_gp.FromEmpty()
-    loop.setup("scikit-learn", n)
-    with threadpool_limits(1):
-        loop.time_labels("scikit-learn", n)
-
-
 def learning(limits: Limits) -> Iterator[Row]:
     """Active learning over a pool."""
-    labels = "time_labels"
+    few, many = bench_learn._data(2_000), bench_learn._data(9_000)
+    with threadpool_limits(1):
+        yield Row(
+            "`learn`, 300 labels of 2,000 points",
+            *in_turn(
+                lambda: bench_learn._learn(*few, 300),
+                lambda: bench_learn._scikit_learn_loop(*few, 300),
+                rounds=2,
+            ),
+            "scikit-learn, refits", 150, 2_000 * 300**2 / limits.dgemm, "dgemm",
+        )  # fmt: skip
+    possible = 9_000 * 1_000**2 / limits.dgemm
+    with threadpool_limits(1):
+        yield Row(
+            "`learn`, 1,000 labels of 9,000 points",
+            *in_turn(
+                lambda: bench_learn._learn(*many, 1_000),
+                lambda: bench_learn._dgemv_loop(*many, 1_000),
+                rounds=2,
+            ),
+            "loop of dgemv", 3, possible, "dgemm",
+        )  # fmt: skip
+    two, one = in_turn(
+        lambda: bench_learn._learn(*many, 1_000, threads=2),
+        lambda: bench_learn._learn(*many, 1_000, threads=1),
+    )
     yield Row(
-        "`learn`, 300 labels of 2,000 points",
-        timed(bench_learn.Pool, labels, "fastal", 2_000, rounds=5),
-        timed(bench_learn.Pool, labels, "scikit-learn", 2_000, rounds=1),
-        "scikit-learn, refits", 150, 2_000 * 300**2 / limits.dgemm, "dgemm",
-    )  # fmt: skip
-    one = timed(bench_learn.Pool, labels, "fastal", 9_000, rounds=5)
-    yield Row(
-        "`learn`, 1,000 labels of 9,000 points", one,
-        timed(bench_learn.Pool, labels, "dgemv loop", 9_000, rounds=3),
-        "loop of dgemv", 3, 9_000 * 1_000**2 / limits.dgemm, "dgemm",
-    )  # fmt: skip
-    X, y = bench_learn._data(9_000)
-    yield Row(
-        "the same on two threads",
-        best(lambda: bench_learn._learn(X, y, 1_000, threads=2), rounds=5),
-        one, "one thread", 1.6, 9_000 * 1_000**2 / limits.dgemm / 2, "dgemm, two cores",
-    )  # fmt: skip
+        "the same on two threads", two, one, "one thread", 1.6, possible / 2, "dgemm, two cores"
+    )
     small = bench_lookahead.Small()
     small.setup(1_000)
     ours = small.track_seconds(1_000)
@@ -235,8 +268,10 @@ def learning(limits: Limits) -> Iterator[Row]:
     large.setup(10_000)
     yield Row(
         "`forecast`, 1,000 of 10,000 points",
-        best(lambda: large._forecast(large.others, 1_000), rounds=3),
-        best(lambda: large._learn(1_000), rounds=3), "`learn` of as many", 0.67,
+        *in_turn(
+            lambda: large._forecast(large.others, 1_000), lambda: large._learn(1_000), rounds=2
+        ),
+        "`learn` of as many", 0.67,
     )  # fmt: skip
 
 
