@@ -1,10 +1,7 @@
 """The peers of the benchmarks: found, skipped or refused; and what asv's environments have."""
 
-import importlib
-import importlib.util
 import json
 import re
-import sys
 import tomllib
 import warnings
 from pathlib import Path
@@ -12,21 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def benchmarks():
-    """Import a module of the benchmarks by name; nothing stays imported."""
-    folder = ROOT / "benchmarks"
-    spec = importlib.util.spec_from_file_location(
-        "planted_benchmarks", folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = package
-    spec.loader.exec_module(package)
-    yield lambda name: importlib.import_module(f"{spec.name}.{name}")
-    for name in [name for name in sys.modules if name.startswith(spec.name)]:
-        del sys.modules[name]
 
 
 def test_an_absent_library_skips_and_a_broken_one_fails(benchmarks, tmp_path, monkeypatch):
