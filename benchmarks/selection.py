@@ -229,6 +229,7 @@ def models(limits: Limits) -> Iterator[Row]:
 def learning(limits: Limits) -> Iterator[Row]:
     """Active learning over a pool."""
     few, many = bench_learn._data(2_000), bench_learn._data(9_000)
+    possible = 9_000 * 1_000**2 / limits.dgemm
     with threadpool_limits(1):
         yield Row(
             "`learn`, 300 labels of 2,000 points",
@@ -239,8 +240,6 @@ def learning(limits: Limits) -> Iterator[Row]:
             ),
             "scikit-learn, refits", 150, 2_000 * 300**2 / limits.dgemm, "dgemm",
         )  # fmt: skip
-    possible = 9_000 * 1_000**2 / limits.dgemm
-    with threadpool_limits(1):
         yield Row(
             "`learn`, 1,000 labels of 9,000 points",
             *in_turn(
