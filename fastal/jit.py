@@ -3,6 +3,11 @@
 A stopper is a handle: make it with `stopper_new`, push bounds, and give it back with
 `stopper_free`. One handle belongs to one thread at a time. Functions that call these can be cached
 (``cache=True``), need no GIL, and may run in ``prange``.
+
+A handle is an address. Zero is never followed: `stopper_push` refuses it, the others answer as for
+a stopper without bounds (the p-value is NaN), and freeing it does nothing. A handle that was freed,
+or a number that is no handle, cannot be told from a good one: the process may crash. Every handle
+is freed once, and not used after that.
 """
 
 from __future__ import annotations
@@ -75,6 +80,8 @@ def stopper_push(handle: int, r: float) -> bool:
     status = tracker_push(handle, r)
     if status == -2:
         raise ValueError("`r` must be finite")
+    if status == -3:
+        raise ValueError("`handle` must come from stopper_new, got 0")
     if status < 0:
         raise MemoryError("no memory for one more bound")
     return tracker_stopped_at(handle) > 0
@@ -92,7 +99,7 @@ def stopper_p_value(handle: int) -> float:
     Returns
     -------
     float
-        P(U <= number of runs); 1.0 below two bounds.
+        P(U <= number of runs); 1.0 below two bounds, NaN for the handle 0.
     """
     return tracker_p_value(handle)
 
@@ -170,9 +177,10 @@ def stopping_time(bounds: NDArray[np.float64], alpha: float) -> int:
     stopped_at = -1
     for i in range(len(bounds)):
         status = tracker_push(handle, bounds[i])
-        if status != 0:
-            if status == 1:
-                stopped_at = i + 1
+        if status < 0:
+            break
+        if tracker_stopped_at(handle) > 0:  # what every other way in goes by
+            stopped_at = tracker_stopped_at(handle)
             break
     tracker_free(handle)
     if status == -2:

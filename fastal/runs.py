@@ -91,7 +91,10 @@ class RunsDistribution:
 
     def _evaluate(self, name: str, u: ArrayLike) -> Any:
         if type(u) in (int, float):
-            return core.evaluate_one(name, self._n_below, self._n_above, cast(float, u))
+            try:
+                return core.evaluate_one(name, self._n_below, self._n_above, cast(float, u))
+            except OverflowError:  # an integer that no double can hold: refused below, by name
+                pass
         at = check.float_array("u", u)
         out = np.empty(at.size)
         core.evaluate(name, self._n_below, self._n_above, at.reshape(-1), out)
@@ -272,6 +275,7 @@ def runs_test(
     """
     how = check.code("alternative", alternative, ALTERNATIVES)
     by = check.code("method", method, METHODS)
+    continuity = check.flag("continuity", continuity)
     data, at_median, fixed = _prepare(x, cutoff, axis)
     if data.ndim == 1:
         tested = core.test_one(data, at_median, float(fixed), how, by, continuity)

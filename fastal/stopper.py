@@ -128,7 +128,7 @@ def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
 def _mann_kendall(x: NDArray[np.float64]) -> float:
     """Return the z-score of the number of rising minus falling pairs."""
     n = len(x)
-    rises = sum(int(np.sign(x[i + 1 :] - x[i]).sum()) for i in range(n - 1))
+    rises = runs_core.rising_pairs(x.copy(), np.empty(n))
     return rises / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
 
 
@@ -307,7 +307,7 @@ class Stopper(Criterion):
         """
         try:
             return self._tracker.stopped_after(r)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             check.real("r", r)
             raise
 
@@ -432,9 +432,12 @@ class Stopper(Criterion):
         if gp.n_labels:
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
         model = gp.copy()
+        before = self._tracker.n_pushed
         bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
-        self._tracker.reset()
-        self.extend(bounds)
+        anew = self._tracker.copy()
+        anew.reset()
+        anew.extend(bounds, np.empty(len(bounds), dtype=np.uint8))
+        self._tracker.replace(anew, before)
         if self.gp is not None:
             self.gp = model
         return self.stopped
@@ -524,9 +527,8 @@ class Stopper(Criterion):
     @property
     def earliest_stop(self) -> int | None:
         """Least number of bounds at which a stop is possible; None if none ever is."""
-        limit = 4096
-        if self.window is not None:
-            limit = self.window
+        # Beyond 4096 bounds of one level each no level is too small for the exact test.
+        limit = min(4096, self.window or 4096)
         method = "exact" if self.method == "auto" else self.method
         n = _earliest(self._level, self._falling, method, self.alternative, limit)
         if n is None:
@@ -696,8 +698,11 @@ class Stopper(Criterion):
             if name not in known:
                 check.option("params", name, tuple(known))
         changed = type(self)(**(known | params))
-        changed.extend(self.bounds)
-        vars(self).update(vars(changed))
+        bounds = self.bounds
+        changed.extend(bounds)
+        tracker = self._tracker  # stays: another thread may be about to push to it
+        tracker.replace(changed._tracker, len(bounds))
+        vars(self).update(vars(changed) | {"_tracker": tracker})
         return self
 
     def __repr__(self) -> str:
@@ -755,7 +760,7 @@ def stopping_time(
     rows, n = history.shape
     table = np.empty(0, dtype=np.int32)
     if like.alternative == "less" and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
-        table = np.empty((like.window or n) + 1, dtype=np.int32)
+        table = np.empty(min(like.window or n, n) + 1, dtype=np.int32)
         method = METHODS["exact" if like.sequential else like.method]
         core.critical_counts(like._level, like._falling, method, table)
     out = np.empty(rows, dtype=np.int64)
@@ -851,8 +856,7 @@ class StopperBatch:
             raise ValueError(
                 f"`streams` must be in [0, {self.n_streams}), got {check.shown(streams)}"
             )
-        self._batch.reset(index)
-        self._stopped[index] = 0
+        self._batch.reset(index, self._stopped)
 
     def _state(self) -> tuple[Any, Any]:
         counts = np.empty((3, self.n_streams), dtype=np.int64)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import sys
 from fractions import Fraction
 
 import mpmath
@@ -11,6 +12,7 @@ import pytest
 import scipy.stats
 
 from fastal import RunsDistribution, reference
+from fastal._core import runs as core
 
 SMALL = [(a, b) for a in range(13) for b in range(13 - a) if a + b > 0]
 LARGE = [(515, 515), (600, 600), (3000, 3000), (1, 10**6), (5000, 20)]
@@ -97,6 +99,89 @@ def test_tails_against_exact_integers(n0, n1):
             assert d.logsf(u) == pytest.approx(
                 exact_log(total - count, total), rel=1e-13, abs=1e-300
             )
+
+
+def log_errors(n0, n1, every=1):
+    """Worst relative errors of logcdf, logsf and logpmf over the support and one step beyond it."""
+    d = RunsDistribution(n0, n1)
+    low, high = d.support()
+    total = math.comb(n0 + n1, n0)
+    # exact numbers of arrangements with u runs, by the ratios of the masses
+    masses = {u: reference.runs_arrangements(u, n0, n1) for u in range(low, high + 1)}
+    assert sum(masses.values()) == total
+    u = np.arange(low - 1, high + 2)
+    found = {name: getattr(d, name)(u) for name in ("logcdf", "logsf", "logpmf")}
+    worst, below = 0.0, 0
+    for i, at in enumerate(u.tolist()):
+        mass = masses.get(at, 0)
+        below += mass
+        if i % every and 2 < i < len(u) - 3:
+            continue
+        for name, part in (("logcdf", below), ("logsf", total - below), ("logpmf", mass)):
+            value = float(found[name][i])
+            if part == 0:
+                assert value == -math.inf, (name, at)
+                continue
+            exact = 0.0 if part == total else exact_log(part, total)
+            if exact == 0:  # certain, or up to a complement below every double
+                assert value == 0, (name, at)
+                assert math.copysign(1, value) == -1, (name, at)  # approached from below
+            else:  # among the denormal doubles, one of which stands for many numbers, by steps
+                steps = 8 * math.ulp(0.0) if abs(exact) < sys.float_info.min else 0.0
+                worst = max(worst, max(0.0, abs(value - exact) - steps) / abs(exact))
+    return worst
+
+
+def test_logarithms_at_every_count_up_to_60():
+    # they were off by 1e-4 at T = 50, where a probability next to 1 was taken off 1
+    worst = 0.0
+    for n0, n1 in itertools.combinations_with_replacement(range(61), 2):
+        if n0 + n1 > 0 and (n0 + n1 <= 52 or (n0 + n1) % 7 == 0):
+            worst = max(worst, log_errors(n0, n1))
+    assert worst <= 1e-12
+
+
+@pytest.mark.long
+def test_logarithms_at_every_count_up_to_60_and_large_ones():
+    worst = max(
+        log_errors(n0, n1) for n0, n1 in itertools.product(range(61), repeat=2) if n0 + n1 > 0
+    )
+    assert worst <= 1e-12
+    for n0, n1 in ((500, 500), (3000, 3000), (1, 10**6), (10**6, 1), (5000, 20), (20, 5000)):
+        assert log_errors(n0, n1) <= 1e-12, (n0, n1)
+
+
+@pytest.mark.parametrize(
+    ("n0", "n1", "every"), [(500, 500, 3), (1, 10**6, 1), (5000, 20, 1), (3000, 3000, 150)]
+)
+def test_logarithms_of_large_counts(n0, n1, every):
+    assert log_errors(n0, n1, every) <= 1e-12
+
+
+def test_quantiles_at_every_jump():
+    for n0, n1 in itertools.combinations_with_replacement(range(1, 40, 3), 2):
+        d = RunsDistribution(n0, n1)
+        u = np.arange(d.support()[0], d.support()[1] + 1)
+        cdf = d.cdf(u)
+        assert (np.diff(cdf) >= 0).all()
+        jumps = np.r_[True, np.diff(cdf) > 0]
+        # at a jump the quantile is there, and just above it further on
+        np.testing.assert_array_equal(d.ppf(cdf[jumps]), u[jumps])
+        above = np.nextafter(cdf[jumps][:-1], 1)
+        np.testing.assert_array_equal(d.ppf(above), u[jumps][1:])
+
+
+def test_two_sided_p_values_against_exact_integers():
+    for n0, n1 in itertools.product(range(1, 31, 2), range(1, 31, 3)):
+        total = math.comb(n0 + n1, n0)
+        low, high = RunsDistribution(n0, n1).support()
+        below = 0
+        for u in range(low, high + 1):
+            mass = reference.runs_arrangements(u, n0, n1)
+            below += mass
+            tail = min(Fraction(below, total), Fraction(total - below + mass, total))
+            exact = min(Fraction(1), 2 * tail) if n0 + n1 > 2 else Fraction(1)
+            assert relative_error(core.p_value(u, n0, n1, 2, 1, False), exact) <= 1e-13
 
 
 def test_ten_million_values_against_mpmath():
@@ -301,3 +386,12 @@ def test_bad_points():
         RunsDistribution(3, 3).pmf("two")
     with pytest.raises(TypeError, match="`q` must hold real numbers, got dtype"):
         RunsDistribution(3, 3).ppf([1j])
+
+
+@pytest.mark.parametrize("name", ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf"])
+def test_integers_that_no_double_can_hold(name):
+    d = RunsDistribution(5, 5)
+    argument = "q" if name == "ppf" else "u"
+    for value in (10**400, [1, 10**400]):
+        with pytest.raises(ValueError, match=f"`{argument}` must be finite as a double, got 1000"):
+            getattr(d, name)(value)

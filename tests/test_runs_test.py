@@ -232,3 +232,9 @@ def test_stated_error_of_the_normal_approximation():
 def test_bad_input(arguments, error, message):
     with pytest.raises(error, match=message):
         runs_test(**arguments)
+
+
+@pytest.mark.parametrize("continuity", ["yes", 1, None, 0.0])
+def test_continuity_is_a_truth_value(continuity):
+    with pytest.raises(TypeError, match="`continuity` must be True or False, got"):
+        runs_test([1.0, 2.0, 3.0], continuity=continuity)

@@ -233,6 +233,7 @@ def test_earliest_possible_stop(settings, earliest):
 
 
 def test_warnings():
+    rng = np.random.default_rng(1)  # of its own: what other tests drew must not matter
     drop = np.r_[np.full(12, 5.0), np.full(12, 1.0)] + 0.1 * rng.standard_normal(24)
     stopper = Stopper()
     stopper.extend(drop)
@@ -720,3 +721,65 @@ class StopperMachine(RuleBasedStateMachine):
 
 
 TestStopperMachine = StopperMachine.TestCase
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_integers_that_no_double_can_hold(value):
+    stopper = Stopper(noise=0.1)
+    stopper.push(1)
+    said = "must be finite as a double, got -?1000"
+    with pytest.raises(ValueError, match=f"`r` {said}"):
+        stopper.push(value)
+    for arguments, name in (
+        ((0.0, 1.0, value), "y"),
+        ((value, 1.0, 0.0), "mean"),
+        ((0.0, 1.0, 0.0, abs(value)), "noise"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` {said}"):
+            stopper.update(*arguments)
+    with pytest.raises(ValueError, match="`var` "):
+        stopper.update(0.0, value, 0.0)
+    with pytest.raises(ValueError, match=f"`values` {said}"):
+        stopper.extend([1.0, value])
+    with pytest.raises(ValueError, match=f"`values` {said}"):
+        StopperBatch(2).push([1.0, value])
+    with pytest.raises(ValueError, match=f"`bounds` {said}"):
+        stopping_time([1.0, value])
+    assert stopper.bounds.tolist() == [1.0]
+
+
+def test_replacing_the_tracker_loses_no_push():
+    stopper = Stopper()
+    stopper.extend(np.arange(30.0))
+    tracker = stopper._tracker
+    other = tracker.copy()
+    tracker.push(1.0)  # as another thread would, between the copy and the exchange
+    with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
+        tracker.replace(other, 30)
+    assert len(stopper) == 31
+    assert stopper.set_params(alpha=0.01)._tracker is tracker
+    assert len(stopper) == 31
+
+
+def test_a_lent_tracker_is_left_alone():
+    stopper = Stopper()
+    stopper.extend(np.arange(5.0))
+    tracker = stopper._tracker
+    assert tracker.lend() == tracker.address
+    for use in (
+        lambda: stopper.push(1.0),
+        lambda: stopper.extend([1.0]),
+        lambda: stopper.update(0.0, 1.0, 0.5, 0.1),
+        lambda: stopper.bounds,
+        lambda: stopper.p_value,
+        lambda: stopper.verdict,
+        lambda: stopper.copy(),
+        lambda: stopper.reset(),
+        lambda: stopper.set_params(alpha=0.5),
+        lambda: stopper.to_dict(),
+        lambda: tracker.lend(),
+    ):
+        with pytest.raises(RuntimeError, match="in use by another thread"):
+            use()
+    tracker.take_back()
+    assert stopper.bounds.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

@@ -2,7 +2,9 @@
 #     from fastal._core.runs cimport Tracker, tracker_new, tracker_push, tracker_free
 #
 # Only plain C types, so that the exported names do not depend on the version of Cython. Nothing
-# here needs the GIL and nothing raises. A tracker belongs to one thread at a time.
+# here needs the GIL and nothing raises. A tracker belongs to one thread at a time. Every function
+# that takes a tracker takes NULL too, and does nothing then; one that was freed, or an address that
+# is no tracker's, cannot be told from a good one: what happens then is undefined.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -84,13 +86,18 @@ cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int
                          bint continuity) noexcept nogil
 
 # The runs test of a growing sequence about its running median.
-# tracker_new: NULL when there is no memory. window = 0 tests all values, else the last `window`.
+# tracker_new: NULL when there is no memory, or for what is no rule: alpha outside (0, 1], a window
+#               other than 0 or at least 2, a negative count, patience below 1. window = 0 tests all
+#               values, else the last `window`.
 # tracker_push: 1 = P(U <= runs) <= alpha, 0 = not; -1 = no memory, -2 = value not finite,
-#               and in these two cases the tracker is as before.
+#               -3 = NULL, and in these three cases the tracker is as before.
+# tracker_reserve: whether the next push is sure to find memory.
 # tracker_stopped_at: number of values at the first stop, 0 before it; a stop is for ever.
+# For NULL: tracker_stopped_at and tracker_n_runs are 0, tracker_p_value is NaN.
 cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil
 cdef Tracker *tracker_new_with(Rule rule) noexcept nogil
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil
+cdef bint tracker_reserve(Tracker *tracker) noexcept nogil
 cdef int64_t tracker_stopped_at(Tracker *tracker) noexcept nogil
 cdef double tracker_p_value(Tracker *tracker) noexcept nogil
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil

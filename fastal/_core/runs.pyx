@@ -10,8 +10,10 @@ from libc.math cimport (
     INFINITY, NAN, cbrt, erfc, exp, fabs, fma, frexp, isfinite, log, log1p, log2, sqrt,
 )
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
+
+from fastal._core.memory cimport allocate, resize
 
 # ---------------------------------------------------------------------------------------------
 # Double-double logarithms
@@ -264,7 +266,7 @@ cdef double runs_logpmf(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
     if u < min_runs(n0, n1) or u > max_runs(n0, n1):
         return -INFINITY
     if u == 1:
-        return 0
+        return -0.0
     if n0 + n1 <= INTEGERS_UP_TO:
         value = log(runs_pmf(u, n0, n1))
     else:
@@ -313,26 +315,39 @@ cdef double runs_sf(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
     return upper_tail(u, n0, n1)
 
 
+# The logarithm of a probability above a half is that of 1 minus the other tail, which is small and
+# known to its last digits; that of any other is taken directly. -0.0 stands for certainty.
+
 cdef double runs_logcdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
     cdef dd r
+    cdef double p
     if u < min_runs(n0, n1):
         return -INFINITY
-    if n0 + n1 > INTEGERS_UP_TO and u <= mean_runs(<double>n0, <double>n1):
-        r = log_even_mass(u >> 1, n0, n1)
-        return (log(lower_factor(u, n0, n1)) + r.lo) + r.hi
-    return log1p(-runs_sf(u, n0, n1))
+    if u >= max_runs(n0, n1):
+        return -0.0
+    p = runs_cdf(u, n0, n1)
+    if p > 0.5:
+        return log1p(-runs_sf(u, n0, n1))
+    if n0 + n1 <= INTEGERS_UP_TO:
+        return log(p)
+    r = log_even_mass(u >> 1, n0, n1)
+    return (log(lower_factor(u, n0, n1)) + r.lo) + r.hi
 
 
 cdef double runs_logsf(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
     cdef dd r
+    cdef double p
     if u >= max_runs(n0, n1):
         return -INFINITY
     if u < min_runs(n0, n1):
-        return 0
-    if n0 + n1 > INTEGERS_UP_TO and u > mean_runs(<double>n0, <double>n1):
-        r = log_even_mass(u >> 1, n0, n1)
-        return (log(upper_factor(u, n0, n1)) + r.lo) + r.hi
-    return log1p(-runs_cdf(u, n0, n1))
+        return -0.0
+    p = runs_sf(u, n0, n1)
+    if p > 0.5:
+        return log1p(-runs_cdf(u, n0, n1))
+    if n0 + n1 <= INTEGERS_UP_TO:
+        return log(p)
+    r = log_even_mass(u >> 1, n0, n1)
+    return (log(upper_factor(u, n0, n1)) + r.lo) + r.hi
 
 
 cdef int64_t runs_ppf(double q, int64_t n0, int64_t n1) noexcept nogil:
@@ -437,6 +452,12 @@ cdef double normal_quantile(double p) noexcept nogil:
 
 cdef uint64_t EMPTY = ~<uint64_t>0
 
+# Where a value lies in the table depends on two numbers that differ from process to process, as
+# Python's own hashes do (PYTHONHASHSEED): nobody can choose values beforehand that collide.
+cdef uint64_t SECRET = <uint64_t><int64_t>hash(b"fastal: added to a value")
+cdef uint64_t FACTOR = <uint64_t><int64_t>hash(b"fastal: times the sum") | 1
+cdef uint64_t MIXER = 0x9E3779B97F4A7C15        # 2^64 over the golden ratio
+
 cdef enum:
     FIRST_CAPACITY = 16
     MOST_VALUES = 1 << 30       # counts and balances are ints
@@ -449,8 +470,24 @@ cdef extern from *:
     #else
     #define FASTAL_PREFETCH(address) ((void)0)
     #endif
+
+    /* The two halves of the 128-bit product a b, one laid over the other. */
+    static inline uint64_t fastal_folded_product(uint64_t a, uint64_t b)
+    {
+    #if defined(__SIZEOF_INT128__)
+        unsigned __int128 product = (unsigned __int128)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t low = (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF);
+        uint64_t first = (a >> 32) * (b & 0xFFFFFFFF) + (low >> 32);
+        uint64_t second = (a & 0xFFFFFFFF) * (b >> 32) + (first & 0xFFFFFFFF);
+        uint64_t high = (a >> 32) * (b >> 32) + (first >> 32) + (second >> 32);
+        return ((second << 32) | (low & 0xFFFFFFFF)) ^ high;
+    #endif
+    }
     """
     void prefetch "FASTAL_PREFETCH"(const void *address) noexcept nogil
+    uint64_t folded_product "fastal_folded_product"(uint64_t a, uint64_t b) noexcept nogil
 
 
 # The two heaps share one buffer: `root` is its first used entry and `step` 1, or its last and -1.
@@ -502,11 +539,11 @@ cdef inline void heap_pop(Entry *root, int64_t step, int64_t size, Node *nodes) 
 
 
 cdef inline uint64_t hash_of(double value) noexcept nogil:
-    # Whole numbers differ in the high bits of the double only: multiply, then fold high onto low.
+    # Whole numbers differ in the high bits of the double only: their product, folded, in all. Once
+    # folded, those on a lattice still lie on a few lattices: it is folded twice.
     cdef uint64_t bits
     memcpy(&bits, &value, sizeof(double))
-    bits = (bits ^ (bits >> 32)) * <uint64_t>0x9E3779B97F4A7C15
-    return bits ^ (bits >> 29)
+    return folded_product(folded_product(bits ^ SECRET, FACTOR) ^ FACTOR, MIXER)
 
 
 cdef inline uint64_t slot_of(Tracker *t, double value) noexcept nogil:
@@ -542,14 +579,6 @@ cdef void fill_table(Tracker *t) noexcept nogil:
         put(t, find(t, t.nodes[i].value), i)
 
 
-cdef bint resize(void **buffer, size_t size) noexcept nogil:
-    cdef void *moved = realloc(buffer[0], size)
-    if moved == NULL:
-        return False
-    buffer[0] = moved
-    return True
-
-
 cdef bint reserve_values(Tracker *t, int64_t n) noexcept nogil:
     cdef int64_t capacity = max(t.values_capacity, FIRST_CAPACITY)
     if n <= t.values_capacity:
@@ -558,7 +587,7 @@ cdef bint reserve_values(Tracker *t, int64_t n) noexcept nogil:
         return False
     while capacity < n:
         capacity *= 2
-    if not resize(<void **>&t.values, capacity * sizeof(double)):
+    if not resize(<void **>&t.values, capacity, sizeof(double)):
         return False
     t.values_capacity = capacity
     return True
@@ -574,7 +603,8 @@ cdef inline Entry *upper_root(Tracker *t) noexcept nogil:
 
 cdef bint reserve_heaps(Tracker *t, int64_t capacity) noexcept nogil:
     # A new buffer that begins with a line, both heaps copied to its ends.
-    cdef void *memory = malloc((capacity + FREE + 2) * sizeof(Entry) + LINE)
+    cdef int64_t spare = FREE + 2 + LINE // <int64_t>sizeof(Entry)
+    cdef void *memory = allocate(capacity + spare, sizeof(Entry))
     cdef Entry *heaps
     if memory == NULL:
         return False
@@ -596,8 +626,8 @@ cdef bint reserve_nodes(Tracker *t, int64_t n) noexcept nogil:
     while capacity < n:
         capacity *= 2
     # buffers that did grow stay usable at the old capacity if a later one cannot
-    if not (resize(<void **>&t.nodes, capacity * sizeof(Node))
-            and resize(<void **>&t.table, 2 * capacity * sizeof(uint64_t))
+    if not (resize(<void **>&t.nodes, capacity, sizeof(Node))
+            and resize(<void **>&t.table, 2 * capacity, sizeof(uint64_t))
             and reserve_heaps(t, capacity)):
         return False
     t.capacity = capacity
@@ -741,7 +771,7 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
     if not reserve_values(t, t.n_pushed + 1):
         return -1
     if t.n_nodes == t.capacity:
-        if t.rule.window and t.n_nodes >= 2 * t.rule.window:
+        if t.rule.window and t.n_nodes >> 1 >= t.rule.window:
             drop_unused(t)
         elif not reserve_nodes(t, t.n_nodes + 1):
             return -1
@@ -816,13 +846,24 @@ cdef bint tracker_rejects(Tracker *t) noexcept nogil:
     return False
 
 
+cdef bint is_rule(Rule rule) noexcept nogil:
+    # What lies outside would make the loops below endless, or look at values that are not there.
+    return (0 < rule.alpha <= 1 and (rule.window == 0 or rule.window >= 2)
+            and rule.min_bounds >= 0 and rule.patience >= 1 and rule.horizon >= 0)
+
+
 cdef Tracker *tracker_new_with(Rule rule) noexcept nogil:
-    cdef Tracker *t = <Tracker *>malloc(sizeof(Tracker))
+    cdef Tracker *t
     cdef double m, least = 1            # 2 / C(2, 1)
+    if not is_rule(rule):
+        return NULL
+    t = <Tracker *>allocate(1, sizeof(Tracker))
     if t == NULL:
         return NULL
     memset(t, 0, sizeof(Tracker))
     t.rule = rule
+    if rule.window > MOST_VALUES:
+        t.rule.window = 0       # longer than any sequence can become: all values are tested
     t.z_alpha = normal_quantile(rule.alpha)
     # P(U <= 2) = 2 / C(2m, m) is the least p-value of at most m values on each side
     while least > rule.alpha:
@@ -847,7 +888,10 @@ cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
 
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
     cdef Tracker *t = tracker
-    cdef int status = insert(t, value)
+    cdef int status
+    if t == NULL:
+        return -3
+    status = insert(t, value)
     if status:
         return status
     status = tracker_rejects(t)
@@ -859,10 +903,12 @@ cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
 
 
 cdef int64_t tracker_stopped_at(Tracker *tracker) noexcept nogil:
-    return tracker.stopped_at
+    return tracker.stopped_at if tracker != NULL else 0
 
 
 cdef double tracker_p_value(Tracker *tracker) noexcept nogil:
+    if tracker == NULL:
+        return NAN
     if tracker.n < 2:
         return 1
     return runs_p_value(tracker.crossings + 1, tracker.n_below, tracker.n - tracker.n_below,
@@ -870,12 +916,14 @@ cdef double tracker_p_value(Tracker *tracker) noexcept nogil:
 
 
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil:
-    return tracker.crossings + 1 if tracker.n else 0
+    return tracker.crossings + 1 if tracker != NULL and tracker.n else 0
 
 
 cdef void tracker_reset(Tracker *tracker) noexcept nogil:
     # Buffers are kept.
     cdef Tracker *t = tracker
+    if t == NULL:
+        return
     t.n_pushed = t.n = t.n_below = t.crossings = t.n_nodes = t.streak = t.stopped_at = 0
     t.n_lower = t.n_upper = 0
     t.last = -1
@@ -913,9 +961,17 @@ cdef int64_t first_not_finite(const double[::1] x) noexcept nogil:
     return i
 
 
-cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) noexcept nogil:
-    # out[i] = does the prefix up to values[i] reject?
+cdef void forget_after(Tracker *t, int64_t n) noexcept nogil:
+    # Go back to the first n values. What they need is allocated already: nothing can fail.
     cdef int64_t i
+    tracker_reset(t)
+    for i in range(n):
+        tracker_push(t, t.values[i])
+
+
+cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) noexcept nogil:
+    # out[i] = does the prefix up to values[i] reject? If there is no memory, none is taken.
+    cdef int64_t i, before = t.n_pushed
     cdef int status
     if not reserve_values(t, t.n_pushed + values.shape[0]):
         return -1
@@ -924,9 +980,20 @@ cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) 
             prefetch(&t.table[slot_of(t, values[i + AHEAD])])
         status = tracker_push(t, values[i])
         if status < 0:
+            forget_after(t, before)
             return status
         out[i] = status
     return 0
+
+
+cdef bint tracker_reserve(Tracker *tracker) noexcept nogil:
+    # Make sure that the next push cannot fail for want of memory.
+    cdef Tracker *t = tracker
+    if not reserve_values(t, t.n_pushed + 1):
+        return False
+    if t.n_nodes < t.capacity or (t.rule.window and t.n_nodes >> 1 >= t.rule.window):
+        return True
+    return reserve_nodes(t, t.n_nodes + 1)
 
 
 cdef class RunsTracker:
@@ -934,7 +1001,8 @@ cdef class RunsTracker:
 
     ``push`` and ``extend`` say whether the exact lower tail ``P(U <= n_runs)`` is at most `alpha`.
     ``stopped_after`` and ``stopped_at`` follow the whole rule: a stop, once made, stays.
-    One tracker belongs to one thread at a time; its methods keep the GIL, but for ``extend``.
+    One tracker belongs to one thread at a time. Its methods keep the GIL, but for ``extend``; while
+    that runs, and while the tracker is lent to compiled code, every other call is a RuntimeError.
 
     Parameters
     ----------
@@ -952,7 +1020,7 @@ cdef class RunsTracker:
         Whether the level falls with the number of values T, like (1 + log2(T/16))^-2 from 16 on.
     """
 
-    # busy: extend runs without the GIL, no other call may touch the buffers then
+    # busy: something runs without the GIL, no other call may touch the buffers then
 
     def __cinit__(self, double alpha=1e-3, int method=AUTO, int64_t window=0,
                   int alternative=LESS, int64_t min_bounds=0, int64_t patience=1,
@@ -962,6 +1030,8 @@ cdef class RunsTracker:
         rule.method, rule.alternative = method, alternative
         rule.window, rule.min_bounds, rule.patience = window, min_bounds, patience
         rule.horizon = horizon
+        if not is_rule(rule):
+            raise ValueError(f"no rule of a tracker: {rule}")
         self.tracker = tracker_new_with(rule)
         if self.tracker == NULL:
             raise MemoryError("no memory for a runs tracker")
@@ -1017,6 +1087,27 @@ cdef class RunsTracker:
         """Forget all values."""
         self.check()
         tracker_reset(self.tracker)
+
+    def replace(self, RunsTracker other not None, int64_t n_pushed):
+        """Exchange states with `other`, if this one still has `n_pushed` values.
+
+        No other thread sees half of it, and a value that one has pushed meanwhile is not lost.
+        """
+        self.check()
+        other.check()
+        if self.tracker.n_pushed != n_pushed:
+            raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
+        self.tracker, other.tracker = other.tracker, self.tracker
+
+    def lend(self):
+        """Return the address of the C struct for code that holds no GIL, until `take_back`."""
+        self.check()
+        self.busy = True
+        return <Py_ssize_t>self.tracker
+
+    def take_back(self):
+        """End what `lend` began."""
+        self.busy = False
 
     def copy(self):
         """Return an independent tracker in the same state."""
@@ -1101,6 +1192,19 @@ cdef class RunsTracker:
     def median(self):
         """Running median; NaN without values."""
         return self.tracker.median
+
+    @property
+    def probes(self):
+        """Places of the hash table looked at when every value is found once; for tests."""
+        self.check()
+        cdef Tracker *t = self.tracker
+        cdef uint64_t mask = 2 * t.capacity - 1
+        cdef int64_t i, total = 0
+        cdef double value
+        for i in range(t.n_nodes):
+            value = t.nodes[i].value
+            total += <int64_t>((find(t, value) - slot_of(t, value)) & mask) + 1
+        return total
 
     @property
     def nbytes(self):
@@ -1191,6 +1295,44 @@ def resolved_method(int64_t n0, int64_t n1):
     return resolve(AUTO, n0, n1)
 
 
+def rising_pairs(double[::1] x, double[::1] work):
+    """Return how many pairs i < j have x[i] < x[j], minus those with x[i] > x[j].
+
+    By merging sorted halves, O(n log n). `x` and `work`, of the same length, are overwritten.
+    """
+    cdef int64_t n = x.shape[0], width = 1, low, middle, high, i, j, k, score = 0
+    cdef double *source
+    cdef double *target
+    if n < 2:
+        return 0
+    source, target = &x[0], &work[0]
+    with nogil:
+        while width < n:
+            low = 0
+            while low < n:
+                middle, high = min(low + width, n), min(low + 2 * width, n)
+                # rises: for each of the right, how many of the left are smaller; falls likewise
+                i = j = low
+                for k in range(middle, high):
+                    while i < middle and source[i] < source[k]:
+                        i += 1
+                    while j < middle and source[j] <= source[k]:
+                        j += 1
+                    score += (i - low) - (middle - j)
+                i, j = low, middle
+                for k in range(low, high):
+                    if i < middle and (j >= high or source[i] <= source[j]):
+                        target[k] = source[i]
+                        i += 1
+                    else:
+                        target[k] = source[j]
+                        j += 1
+                low = high
+            source, target = target, source
+            width *= 2
+    return score
+
+
 cdef double select_few(const double *x, int64_t n, int64_t k, double *work) noexcept nogil:
     # k-th smallest of a handful, by insertion sort
     cdef int64_t i, j
@@ -1208,7 +1350,8 @@ cdef double select_few(const double *x, int64_t n, int64_t k, double *work) noex
 cdef double select(const double *x, int64_t n, int64_t k, double *work,
                    uint64_t *state) noexcept nogil:
     # k-th smallest (from 0) of x[0 .. n); work holds 2 n doubles.
-    # Quickselect with random pivots from one buffer into the other. Every value is stored at both
+    # Quickselect with random pivots (begun anew in every process, so that no data can be made for
+    # them) from one buffer into the other. Every value is stored at both
     # ends of the free part of the target and one end advances: no branch depends on the data.
     cdef double *target = work
     cdef double *spare = work + n
@@ -1337,8 +1480,8 @@ def test_one(const double[::1] x, bint at_median, double cutoff, int alternative
     The tuple holds statistic, p-value, runs, values below, values above, cut-off.
     """
     cdef int64_t n = x.shape[0], bad
-    cdef uint64_t state = 0x2545F4914F6CDD1D
-    cdef double *work = <double *>malloc(3 * n * sizeof(double))
+    cdef uint64_t state = FACTOR
+    cdef double *work = <double *>allocate(3 * n, sizeof(double))
     cdef RowTest r
     if work == NULL:
         raise MemoryError(f"no memory to test {n} values")
@@ -1368,7 +1511,7 @@ def test_rows(const double[:, ::1] x, bint at_median, double[::1] cutoffs, int a
     counts : (3, rows) OUT: runs, below, above
     """
     cdef Py_ssize_t i
-    cdef uint64_t state = 0x2545F4914F6CDD1D
+    cdef uint64_t state = FACTOR
     cdef RowTest r
     with nogil:
         for i in range(x.shape[0]):

@@ -4,9 +4,10 @@
 
 from libc.math cimport INFINITY, frexp, isfinite, ldexp, log1p
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fastal._core.memory cimport allocate
 from fastal._core.runs cimport (
     LESS,
     Rule,
@@ -19,6 +20,7 @@ from fastal._core.runs cimport (
     tracker_new_with,
     tracker_p_value,
     tracker_push,
+    tracker_reserve,
     tracker_reset,
 )
 
@@ -99,7 +101,10 @@ def update(RunsTracker tracker, mean, var, y, noise):
     cdef double r
     if not (is_number(mean) and is_number(var) and is_number(y) and is_number(noise)):
         return -1
-    r = bound_of(mean, var, y, noise)
+    try:
+        r = bound_of(mean, var, y, noise)
+    except OverflowError:       # an integer that no double can hold
+        return -1
     if not (0 <= r < INFINITY):
         return -1
     return tracker.stopped_after(r)
@@ -199,7 +204,7 @@ cdef class TrackerBatch:
     def __cinit__(self, int64_t n_streams, RunsTracker like):
         cdef int64_t i
         self.n = 0
-        self.trackers = <Tracker **>malloc(n_streams * sizeof(Tracker *))
+        self.trackers = <Tracker **>allocate(n_streams, sizeof(Tracker *))
         if self.trackers == NULL:
             raise MemoryError(f"no memory for {n_streams} streams")
         for i in range(n_streams):
@@ -221,28 +226,34 @@ cdef class TrackerBatch:
 
     def push(self, const double[::1] values, const unsigned char[::1] where,
              unsigned char[::1] stopped):
-        """Push values[i] to stream i where where[i]; `stopped` receives every stream's state."""
-        cdef int64_t i
-        cdef int status = 0
+        """Push values[i] to stream i where where[i]; `stopped` receives every stream's state.
+
+        Values are finite. If there is no memory for all, none is pushed.
+        """
+        cdef int64_t i, short_of = -1
         self.check()
         self.busy = True
         with nogil:
             for i in range(self.n):
-                if where[i]:
-                    status = tracker_push(self.trackers[i], values[i])
-                    if status < 0:
-                        break
-                stopped[i] = self.trackers[i].stopped_at > 0
+                if where[i] and not tracker_reserve(self.trackers[i]):
+                    short_of = i
+                    break
+            if short_of < 0:
+                for i in range(self.n):
+                    if where[i]:
+                        tracker_push(self.trackers[i], values[i])
+                    stopped[i] = self.trackers[i].stopped_at > 0
         self.busy = False
-        if status < 0:
-            raise MemoryError(f"no memory for one more bound of stream {i}")
+        if short_of >= 0:
+            raise MemoryError(f"no memory for one more bound of stream {short_of}")
 
-    def reset(self, const int64_t[::1] streams):
-        """Forget all bounds of some streams."""
+    def reset(self, const int64_t[::1] streams, unsigned char[::1] stopped):
+        """Forget all bounds of some streams, and that they stopped."""
         cdef int64_t i
         self.check()
         for i in range(streams.shape[0]):
             tracker_reset(self.trackers[streams[i]])
+            stopped[streams[i]] = 0
 
     def state(self, int64_t[:, ::1] counts, double[:, ::1] floats):
         """Fill counts with rows n, runs, stopped_at and floats with rows p-value, median."""
