@@ -45,7 +45,9 @@ def _column(horizon: int) -> int:
     """Return the column of the next larger horizon."""
     tables = _tables()
     if horizon > tables.horizons[-1]:
-        raise ValueError(f"`horizon` must be at most {longest_horizon()}, got {horizon}")
+        raise ValueError(
+            f"`horizon` must be at most {longest_horizon()}, got {check.shown(horizon)}"
+        )
     return int(np.searchsorted(tables.horizons, horizon))
 
 
@@ -115,7 +117,7 @@ def false_stop_probability(alpha: float, horizon: int, *, sequential: bool = Fal
     """
     alpha = check.probability("alpha", alpha)
     horizon = check.count("horizon", horizon, 2)
-    level = look_level(alpha, horizon) if sequential else alpha
+    level = look_level(alpha, horizon) if check.flag("sequential", sequential) else alpha
     tables = _tables()
     column = tables.levels[_column(horizon)]
     # a level that several rows share was reached with at most the smallest of their probabilities
