@@ -123,7 +123,7 @@ class Criterion(ABC):
         int or None
             `stopped_at`.
         """
-        for value in check.finite_array("values", list(values)).tolist():
+        for value in check.finite_array("values", check.sequence("values", values)).tolist():
             self.push(value)
         return self.stopped_at
 
@@ -237,7 +237,8 @@ class Measured(Criterion):
         int or None
             `stopped_at`.
         """
-        for value in [self._measure("values", value) for value in values]:
+        taken = check.sequence("values", values)
+        for value in [self._measure("values", value) for value in taken]:
             self.push(value)
         return self.stopped_at
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal import _memory
 from fastal._core import eager as eager_core
 from fastal._core import pool as pool_core
 from fastal._validation import class_labels
@@ -25,9 +25,6 @@ EAGER_BELOW = 2048
 
 # Columns of the test set's rows that one product of matrices completes.
 TEST_PANEL = 48
-
-# A pool's matrix may take this share of the machine's memory.
-MEMORY_SHARE = 0.9
 
 
 @cache
@@ -283,13 +280,8 @@ def _fail(status: int, index: int, y: float) -> NoReturn:
 
 
 def _check_memory(n: int, labels: int) -> None:
-    need = 8 * n * labels
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not on this platform: numpy will tell
-        return
-    if need > MEMORY_SHARE * there:
-        raise MemoryError(
-            f"a pool of {n} points with {labels} labels needs {need / 1e9:.1f} GB, this machine "
-            f"has {there / 1e9:.1f} GB: lower `max_labels` or take a part of the pool"
-        )
+    _memory.check(
+        8 * n * labels,
+        f"a pool of {n} points with {labels} labels",
+        "lower `max_labels` or take a part of the pool",
+    )

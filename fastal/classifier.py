@@ -18,6 +18,7 @@ from fastal._validation import (
     point,
     points,
     real,
+    shown,
     state_values,
     vector,
     zero_or_more,
@@ -471,7 +472,7 @@ class LaplaceClassifier(Prior):
         """
         n = count("n", n)
         if n > self._n:
-            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {n}")
+            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {shown(n)}")
         if n == self._n:
             return
         state = self._state
@@ -568,7 +569,8 @@ class LaplaceClassifier(Prior):
         )
         if (kind, version) != ("LaplaceClassifier", 1):
             raise ValueError(
-                f"`state` must describe a LaplaceClassifier of version 1, got {[kind, version]}"
+                f"`state` must describe a LaplaceClassifier of version 1, got "
+                f"{shown([kind, version])}"
             )
         try:
             new = cls(lengthscale, amplitude=amplitude, link=link, kernel=kernel, kappa=kappa)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotri
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal._core.cholesky import NOISE
 from fastal._criterion import FORMAT, AllOf, AnyOf, Criterion, Measured
@@ -67,7 +68,7 @@ class _Counter(Criterion):
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._limit = check.count("n", n, 1)
+        self._limit = check.count("n", n, 1, check.MOST)
         self._seen = 0
 
     def push(self, r: float) -> bool:
@@ -83,6 +84,7 @@ class _Counter(Criterion):
     @property
     def history(self) -> NDArray[np.int64]:
         """The number of bounds after each."""
+        _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
         return np.arange(1, self._seen + 1)
 
     def _see(self, learner: Any) -> bool:
@@ -114,7 +116,7 @@ class _Counter(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> _Counter:
         n, seen = check.state_values(state, ("n", "seen"))
         new = cls(check.state_count("n", n, 1))
-        new._seen = check.state_count("seen", seen)
+        new._seen = check.state_count("seen", seen, most=check.MOST_SEEN)
         return new
 
 
@@ -345,13 +347,9 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
     >>> max_variances(GaussianProcess(noise=0.01), [0.0, 1.0, 9.0], [0, 2]).round(4)
     array([1.    , 0.6358])
     """
-    rows = np.asarray(order)
-    n = len(np.atleast_1d(np.asarray(X)))
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise TypeError(f"`order` must be row numbers, got {check.shown(order)}")
-    if len(np.unique(rows)) != len(rows) or not ((rows >= 0) & (rows < n)).all():
-        raise ValueError(f"`order` must hold different rows in [0, {n}), got {check.shown(order)}")
-    return _run(gp, X, np.zeros(n), rows.astype(np.int64)).largest_variances()
+    points = check.points("X", X, None)
+    rows = check.indices("order", order, len(points), "row numbers")
+    return _run(gp, points, np.zeros(len(points)), rows).largest_variances()
 
 
 class CrossValidation(_OfProcess):
@@ -388,7 +386,7 @@ class CrossValidation(_OfProcess):
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
         super().__init__(threshold)
-        self.folds = check.count("folds", folds, 2)
+        self.folds = check.count("folds", folds, 2, check.MOST)
 
     def _of(self, gp: GaussianProcess) -> float:
         return cross_validation_error(gp, self.folds) if gp.n_labels >= self.folds else math.nan
@@ -436,7 +434,10 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
     """
     number = check.count("folds", folds, 2)
     if _labelled(gp).n_labels < number:
-        raise ValueError(f"`gp` must have at least {number} labels, got {gp.n_labels}")
+        raise ValueError(
+            f"`gp` must have at least {check.shown(number)} labels for so many `folds`, got "
+            f"{gp.n_labels}"
+        )
     A, alpha, noise = _inverse(gp)
     squares = np.empty(len(alpha))
     for first in range(number):
@@ -465,7 +466,7 @@ def cross_validation_errors(
     array
         One value a label; NaN while there are fewer than `folds`.
     """
-    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2))
+    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.MOST))
 
 
 class PACBayes(_OfProcess):

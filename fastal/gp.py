@@ -33,10 +33,12 @@ from fastal._validation import (
     positive,
     real,
     search_bounds,
+    shown,
     state_values,
     vector,
     zero_or_more,
 )
+from fastal._validation import seed as checked_seed
 from fastal.bound import gp_prior_kl, prior_kl_of_factor
 
 __all__ = ["GaussianProcess"]
@@ -64,6 +66,9 @@ PANEL = 512
 # Rows on which fit_hyperparameters screens its starts.
 SCREEN_ROWS = 250
 SCREEN_STEPS = 40
+
+# More starts would take days for the smallest data.
+MOST_RESTARTS = 1_000_000
 
 # Different optima of the screening that are followed up on all rows.
 POLISHED = 3
@@ -577,7 +582,7 @@ class GaussianProcess(Prior):
         """
         n = count("n", n)
         if n > self._n:
-            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {n}")
+            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {shown(n)}")
         if n < self._n:
             self._alpha = None
         self._n = n
@@ -702,7 +707,7 @@ class GaussianProcess(Prior):
         values = state_values(state, names)
         if values[:2] != ["GaussianProcess", 1]:
             raise ValueError(
-                f"`state` must describe a GaussianProcess of version 1, got {values[:2]}"
+                f"`state` must describe a GaussianProcess of version 1, got {shown(values[:2])}"
             )
         kernel, lengthscale, noise, amplitude, mean = values[2:7]
         try:
@@ -812,8 +817,8 @@ class GaussianProcess(Prior):
         mean : bool, optional
             Fit the prior mean as well (in closed form).
         restarts : int, optional
-            Starts of the search: the present parameters and `restarts` - 1 random ones, besides
-            the optimum with one length scale if there are to be several. They
+            Starts of the search, at most 1,000,000: the present parameters and `restarts` - 1
+            random ones, besides the optimum with one length scale if there are to be several. They
             are screened on 250 random rows (on all if fewer than 375); the three that are best for
             all rows, and differ, are polished on all rows.
         bounds : dict, optional
@@ -858,7 +863,8 @@ class GaussianProcess(Prior):
         targets = vector("y", y, n)
         if n < 2:
             raise ValueError(f"`X` must have at least 2 rows, got {n}")
-        restarts, seed = count("restarts", restarts, 1), count("seed", seed)
+        restarts = count("restarts", restarts, 1, MOST_RESTARTS)
+        seed = checked_seed("seed", seed)
         limits = search_bounds(bounds, ("lengthscale", "noise", "amplitude"))
         k = d if ard else 1
         present = np.asarray(self._lengthscale)

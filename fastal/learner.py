@@ -96,7 +96,7 @@ class ActiveLearner:
         if not callable(acquisition):
             acquisition = _choice(acquisition, gp)
         self.acquisition = acquisition
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(None if seed is None else check.seed("seed", seed))
         self.order, self.n_initial = _first_points(initial, n, rng)
         if acquisition == "random":
             rest = np.setdiff1d(np.arange(n), self.order)
@@ -105,7 +105,7 @@ class ActiveLearner:
         if not (max(1, self.n_initial) <= self.max_labels <= n):
             raise ValueError(
                 f"`max_labels` must be between `initial` ({self.n_initial}) and the size of the "
-                f"pool ({n}), got {self.max_labels}"
+                f"pool ({n}), got {check.shown(self.max_labels)}"
             )
         self.gp = gp.copy()
         self.stopper = stopper.copy().reset()
@@ -269,16 +269,16 @@ class ActiveLearner:
         test : tuple of arrays, optional
             Inputs and labels on which to compute the expected loss after each label.
         threads : int
-            Threads for that.
+            Threads for that, at most 4,096.
 
         Returns
         -------
         Run
             A record that later labels do not change.
         """
-        errors = None
+        workers, errors = check.threads("threads", threads), None
         if test is not None:
-            errors = self._selection.errors(*_test_set(test, self.points.shape[1]), threads)
+            errors = self._selection.errors(*_test_set(test, self.points.shape[1]), workers)
         return Run(self, errors, test)
 
     def to_dict(self) -> dict[str, Any]:
@@ -333,12 +333,19 @@ class ActiveLearner:
         )
         if (kind, version) != ("ActiveLearner", 1):
             raise ValueError(
-                f"`state` must describe an ActiveLearner of version 1, got {kind!r}, {version!r}"
+                f"`state` must describe an ActiveLearner of version 1, got "
+                f"{check.shown(kind)}, {check.shown(version)}"
             )
         if name is None and not callable(acquisition):
             raise ValueError("`acquisition` must be given: the saved one was a callable")
         try:
             first = [check.state_count("order", i) for i in order]
+            check.indices("order", first, len(check.points("X", X, None)))
+            if check.state_count("n_initial", n_initial) > len(first):
+                raise ValueError(
+                    f"`state['n_initial']` must be at most {len(first)}, the length of its order, "
+                    f"got {n_initial}"
+                )
             new = cls(
                 X,
                 gp=model_from_dict(gp),
@@ -352,23 +359,26 @@ class ActiveLearner:
             new.order = np.array(first, dtype=np.int64)
             for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
                 new.ask()  # the lazy selection then computes in the same order, to the last digit
-                new._refuse_taken(check.state_count("indices", index))
+                new._refuse_taken("indices", check.state_count("indices", index))
                 new._asked = index
                 new._take(float(y))
             if check.state_count("asked", asked, optional=True) is not None:
                 new.ask()
-                new._refuse_taken(asked)
+                new._refuse_taken("asked", asked)
             new._asked = asked
             saved = Criterion.from_dict(stopper)
             if saved.stopped_at != new.stopper.stopped_at:
-                raise ValueError("the bounds are not those of the labels")
+                raise ValueError("`state['stopper']`: the bounds are not those of the labels")
         except (TypeError, IndexError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
-    def _refuse_taken(self, index: int) -> None:
+    def _refuse_taken(self, name: str, index: int) -> None:
         if index >= self.n_pool or self._selection.state.taken[index]:
-            raise ValueError(f"`state` is damaged: row {index} is out of the pool, or there twice")
+            raise ValueError(
+                f"`state` is damaged: `{name}`: row {check.shown(index)} is out of the pool, or "
+                "there twice"
+            )
 
     def __repr__(self) -> str:
         said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
@@ -491,8 +501,15 @@ class Run:
             most = check.count("max_labels", max_labels, 1)
         if not (self.n_labels <= most <= learner.n_pool):
             raise ValueError(
-                f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got {most}"
+                f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
+                f"{check.shown(most)}"
             )
+        # all checks before the first change
+        _workers(threads)
+        if test is not None:
+            _look_at(learner.gp, "test", _test_set(test, learner.points.shape[1])[1])
+        if labels is not None and not callable(labels):
+            _look_at(learner.gp, "y", check.vector("y", labels, learner.n_pool))
         learner.stopper = self.stopper.copy()
         learner.max_labels = most
         learner._selection.grow(most)
@@ -592,7 +609,8 @@ def learn(
     on_label : callable, optional
         Called with the `ActiveLearner` after every label.
     threads : int, optional
-        Threads for large pools and test sets; all cores by default. They do not change results.
+        Threads for large pools and test sets, at most 4,096; all cores by default. They do not
+        change results.
     seed : int, optional
         Seed of what is random.
     progress : bool
@@ -637,7 +655,7 @@ def _go(
     threads: int | None,
     progress: bool,
 ) -> Run:
-    workers = _cores() if threads is None else check.count("threads", threads, 1)
+    workers = _workers(threads)
     if test is not None:
         test = _test_set(test, learner.points.shape[1])
         _look_at(learner.gp, "test", test[1])
@@ -672,6 +690,10 @@ def _go(
         error.run = learner.run()  # type: ignore[attr-defined]
         raise
     return learner.run(test, workers)
+
+
+def _workers(threads: int | None) -> int:
+    return _cores() if threads is None else check.threads("threads", threads)
 
 
 @cache
@@ -709,7 +731,9 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
     if np.ndim(initial) == 0:
         number = check.count("initial", initial)
         if number > n:
-            raise ValueError(f"`initial` must be at most the size of the pool ({n}), got {number}")
+            raise ValueError(
+                f"`initial` must be at most the size of the pool ({n}), got {check.shown(number)}"
+            )
         return rng.permutation(n)[:number].astype(np.int64), number
     chosen = check.indices("initial", initial, n, "a number or indices")
     return chosen, len(chosen)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtrs
 
-from fastal import _selection
+from fastal import _memory, _selection
 from fastal import _validation as check
 from fastal._core import lookahead as core
 from fastal._core.cholesky import NOISE, WHITE
@@ -188,7 +188,8 @@ class Forecast:
         then = now + check.count("labels", labels)
         if then > self.horizon:
             raise ValueError(
-                f"`labels` must be at most {self.horizon - now}, up to the horizon, got {labels}"
+                f"`labels` must be at most {self.horizon - now}, up to the horizon, got "
+                f"{check.shown(labels)}"
             )
         left = self.reduction[now - 1]
         return float(1.0 - self.reduction[then - 1] / left) if left > 0 else 0.0
@@ -256,14 +257,17 @@ class Forecast:
         )
         if (kind, version) != ("Forecast", 1):
             raise ValueError(
-                f"`state` must describe a Forecast of version 1, got {kind!r}, {version!r}"
+                f"`state` must describe a Forecast of version 1, got "
+                f"{check.shown(kind)}, {check.shown(version)}"
             )
         try:
             n, t = check.state_count("n_pool", n, 2), check.state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
             rows = np.array([check.state_count("order", i) for i in order], dtype=np.int64)
             if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
-                raise ValueError("its arrays do not fit the numbers of labels")
+                raise ValueError(
+                    "its arrays do not fit the numbers of labels, `n_labelled` and `n_pool`"
+                )
             return cls(
                 check.indices("order", rows, n),
                 values,
@@ -415,7 +419,7 @@ def _forecast(
         raise ValueError(
             f"`X` must have at least two unlabelled points, got {n - len(done)} of {n}"
         )
-    n_samples, seed = check.count("samples", samples, 1), check.count("seed", seed)
+    n_samples, seed = check.count("samples", samples, 1), check.seed("seed", seed)
     repeated = n - len(np.unique(points + 0.0, axis=0))
     if repeated > n - repeated:
         raise ValueError(
@@ -635,6 +639,7 @@ class LookAhead(Criterion):
         """What is left after each label since the first bound, as a share (see `Forecast`)."""
         if self.forecast is None:
             return np.empty(0)
+        _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
         left = np.zeros(self._seen)
         known = self.forecast.fraction[self.forecast.n_labelled :][: self._seen]
         left[: len(known)] = known
@@ -722,8 +727,8 @@ class LookAhead(Criterion):
         if ahead is not None:
             new.begin(Forecast.from_dict(ahead))
             new._given = given
-        new._seen = check.state_count("seen", seen)
-        new._compared = check.state_count("compared", compared)
+        new._seen = check.state_count("seen", seen, most=check.MOST_SEEN)
+        new._compared = check.state_count("compared", compared, most=check.MOST_SEEN)
         new._squares = squares
         return new
 
@@ -784,7 +789,7 @@ def _horizon(horizon: int | None, n: int, labels: int) -> int:
     if not (max(labels + 1, 2) <= last <= n):
         raise ValueError(
             f"`horizon` must be between {max(labels + 1, 2)} and the size of the pool ({n}), "
-            f"got {last}"
+            f"got {check.shown(last)}"
         )
     return last
 

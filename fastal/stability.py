@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
@@ -241,7 +241,7 @@ class StabilizingPredictions(Measured):
     def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
         super().__init__()
         self.cutoff = check.probability("cutoff", cutoff)
-        self.window = check.count("window", window, 1)
+        self.window = check.count("window", window, 1, check.MOST)
         self._last: NDArray[Any] | None = None
 
     def update(self, predictions: ArrayLike) -> bool:
@@ -565,11 +565,25 @@ def stabilizing_predictions_stop(
     >>> stabilizing_predictions_stop([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], window=2)
     4
     """
-    cutoff, window = check.probability("cutoff", cutoff), check.count("window", window, 1)
-    agreements = [cohen_kappa(before, after) for before, after in pairwise(predictions)]
+    cutoff = check.probability("cutoff", cutoff)
+    window = check.count("window", window, 1, check.MOST)
+    steps = [
+        check.labels("predictions", step) for step in check.sequence("predictions", predictions)
+    ]
+    for before, after in pairwise(steps):
+        _same_classes("predictions", after, before)
+    agreements = [cohen_kappa(before, after) for before, after in pairwise(steps)]
     # the n-th agreement is there with the n-th classifier after the first
     means = [_mean(agreements[max(n - window, 0) : n], window) for n in range(len(agreements) + 1)]
     return _first(mean > cutoff for mean in means)
+
+
+def _entropies(probabilities: Any) -> Iterator[Array]:
+    """Yield the entropies of each step."""
+    if not isinstance(probabilities, Iterable):
+        raise TypeError(f"`probabilities` must be iterable, got {check.shown(probabilities)}")
+    for step in probabilities:
+        yield entropies(check.class_probabilities("probabilities", step))
 
 
 def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -594,7 +608,7 @@ def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: floa
     2
     """
     threshold = check.positive("threshold", threshold)
-    return _first(float(entropies(p).mean()) < threshold for p in probabilities)
+    return _first(float(h.mean()) < threshold for h in _entropies(probabilities))
 
 
 def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -619,7 +633,7 @@ def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -
     2
     """
     threshold = check.positive("threshold", threshold)
-    return _first(bool((entropies(p) < threshold).all()) for p in probabilities)
+    return _first(bool((h < threshold).all()) for h in _entropies(probabilities))
 
 
 def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:

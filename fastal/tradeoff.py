@@ -22,6 +22,7 @@ from fastal.paper import (
     DATASETS,
     Campaigns,
     Problem,
+    _checked_runs,
     aligned,
     campaigns,
     problems,
@@ -295,7 +296,8 @@ def tradeoff(
     """
     for name in datasets:
         check.option("datasets", name, DATASETS)
-    count = check.count("runs", runs, 1)
+    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    check.flag("progress", progress)
     studies = []
     for prepared in problems(datasets, seed, jobs=jobs, tell=tell):
         tell(f"{prepared.name}: {count} runs")
