@@ -803,7 +803,7 @@ class StopperBatch:
         for name in ("gp", "noise"):
             if name in settings:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
-        self.n_streams = check.count("n_streams", n_streams, 1)
+        self.n_streams = check.count("n_streams", n_streams, 1, check.MOST)
         self._like = Stopper(alpha, **settings)
         self._batch = core.TrackerBatch(self.n_streams, self._like._tracker)
         self._stopped = np.zeros(self.n_streams, dtype=np.uint8)
