@@ -502,7 +502,10 @@ class Stopper(Criterion):
     def bounds(self) -> NDArray[np.float64]:
         """All bounds in order, as a new array."""
         out = np.empty(self._tracker.n_pushed)
-        self._tracker.values(out)
+        try:
+            self._tracker.values(out)
+        except ValueError:  # of the length
+            raise RuntimeError("another thread has pushed meanwhile: ask again") from None
         return out
 
     @property
