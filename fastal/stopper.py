@@ -502,7 +502,10 @@ class Stopper(Criterion):
     def bounds(self) -> NDArray[np.float64]:
         """All bounds in order, as a new array."""
         out = np.empty(self._tracker.n_pushed)
-        self._tracker.values(out)
+        try:
+            self._tracker.values(out)
+        except ValueError:  # of the length
+            raise RuntimeError("another thread has pushed meanwhile: ask again") from None
         return out
 
     @property
@@ -803,7 +806,7 @@ class StopperBatch:
         for name in ("gp", "noise"):
             if name in settings:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
-        self.n_streams = check.count("n_streams", n_streams, 1)
+        self.n_streams = check.count("n_streams", n_streams, 1, check.MOST)
         self._like = Stopper(alpha, **settings)
         self._batch = core.TrackerBatch(self.n_streams, self._like._tracker)
         self._stopped = np.zeros(self.n_streams, dtype=np.uint8)

@@ -16,6 +16,7 @@ from numba import config
 
 import fastal
 from fastal import GaussianProcess, Stopper, jit, reference
+from fastal._core.runs import RunsTracker
 from fastal.cli import main
 
 PACKAGE = Path(fastal.__file__).parent
@@ -118,6 +119,38 @@ def test_one_stopper_shared_by_two_threads():
         stopper.n_runs,
         stopper.median,
     )
+
+
+NUMBERS = ("n_pushed", "n_below", "n_above", "n_runs", "median", "rejects")
+
+
+def test_no_number_of_a_tracker_that_something_else_changes():
+    # seen by ThreadSanitizer: they were read while another thread's extend wrote them
+    tracker = RunsTracker()
+    tracker.extend(BOUNDS, np.empty(len(BOUNDS), dtype=np.uint8))
+    before = [getattr(tracker, name) for name in NUMBERS]
+    tracker.lend()
+    for name in NUMBERS:
+        with pytest.raises(RuntimeError, match="in use by another thread"):
+            getattr(tracker, name)
+    assert tracker.stopped_at == STOP
+    tracker.take_back()
+    assert [getattr(tracker, name) for name in NUMBERS] == before
+
+
+class PushedMeanwhile(RunsTracker):
+    @property
+    def n_pushed(self):
+        n = super().n_pushed
+        self.push(1.0)
+        return n
+
+
+def test_bounds_that_grow_while_they_are_read():
+    stopper = Stopper()
+    stopper._tracker = PushedMeanwhile()
+    with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
+        _ = stopper.bounds
 
 
 def test_processes_of_labels_in_many_threads():

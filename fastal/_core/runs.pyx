@@ -1166,31 +1166,37 @@ cdef class RunsTracker:
     @property
     def stopped_at(self):
         """Number of values at the stop; 0 before it."""
+        # unchecked: whoever has just pushed may ask, whatever the others do
         return self.tracker.stopped_at
 
     @property
     def n_pushed(self):
         """Number of values pushed."""
+        self.check()
         return self.tracker.n_pushed
 
     @property
     def n_below(self):
         """Number of tested values below the median."""
+        self.check()
         return self.tracker.n_below
 
     @property
     def n_above(self):
         """Number of tested values at or above the median."""
+        self.check()
         return self.tracker.n - self.tracker.n_below
 
     @property
     def n_runs(self):
         """Number of runs; 0 without values."""
+        self.check()
         return tracker_n_runs(self.tracker)
 
     @property
     def median(self):
         """Running median; NaN without values."""
+        self.check()
         return self.tracker.median
 
     @property
