@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal._core import runs as runs_core
 from fastal._core import stopper as core
@@ -397,6 +399,8 @@ class Stopper(Criterion):
             Number of bounds at the first stop, `stopped_at`.
         """
         if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
+            if not isinstance(values, Iterable):
+                raise TypeError(f"`values` must hold real numbers, got {check.shown(values)}")
             values = list(values)
         bounds = check.finite_array("values", values)
         if bounds.ndim != 1:
@@ -524,19 +528,19 @@ class Stopper(Criterion):
 
     def _tested(self, n: int) -> NDArray[np.float64]:
         """Return the bounds that the test after n bounds is about."""
-        first = 0 if self.window is None else max(0, n - self.window)
+        first = 0 if self.window is None else max(0, n - int(self.window))
         return self.bounds[first:n]
 
     @property
     def earliest_stop(self) -> int | None:
         """Least number of bounds at which a stop is possible; None if none ever is."""
         # Beyond 4096 bounds of one level each no level is too small for the exact test.
-        limit = min(4096, self.window or 4096)
+        limit = int(min(4096, self.window or 4096))
         method = "exact" if self.method == "auto" else self.method
         n = _earliest(self._level, self._falling, method, self.alternative, limit)
         if n is None:
             return None
-        n = max(n + self.patience - 1, self.min_bounds or 0)
+        n = max(n + int(self.patience) - 1, int(self.min_bounds or 0))
         return None if self.horizon is not None and n > self.horizon else n
 
     @property
@@ -761,9 +765,10 @@ def stopping_time(
     if history.ndim != 2:
         raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
     rows, n = history.shape
+    window = n if like.window is None else min(int(like.window), n)
     table = np.empty(0, dtype=np.int32)
     if like.alternative == "less" and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
-        table = np.empty(min(like.window or n, n) + 1, dtype=np.int32)
+        table = np.empty(window + 1, dtype=np.int32)
         method = METHODS["exact" if like.sequential else like.method]
         core.critical_counts(like._level, like._falling, method, table)
     out = np.empty(rows, dtype=np.int64)
@@ -808,6 +813,11 @@ class StopperBatch:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
         self.n_streams = check.count("n_streams", n_streams, 1, check.MOST)
         self._like = Stopper(alpha, **settings)
+        _memory.check(
+            self.n_streams * (self._like._tracker.nbytes + 8),
+            f"a batch of {check.shown(self.n_streams)} streams",
+            "lower `n_streams`",
+        )
         self._batch = core.TrackerBatch(self.n_streams, self._like._tracker)
         self._stopped = np.zeros(self.n_streams, dtype=np.uint8)
 
@@ -829,7 +839,7 @@ class StopperBatch:
         """
         chosen = np.ones(self.n_streams, dtype=np.uint8)
         if where is not None:
-            mask: NDArray[Any] = np.asarray(where)
+            mask = check.as_array("where", where)
             if mask.dtype.kind != "b" or mask.shape != (self.n_streams,):
                 raise ValueError(
                     f"`where` must hold {self.n_streams} booleans, got {check.shown(where)}"
@@ -851,14 +861,12 @@ class StopperBatch:
         streams : int or array_like of int, optional
             Indices; all streams by default.
         """
-        chosen: NDArray[Any] = np.arange(self.n_streams) if streams is None else np.asarray(streams)
-        if chosen.dtype.kind not in "iu":
-            raise TypeError(f"`streams` must hold indices, got {check.shown(streams)}")
-        index = chosen.astype(np.int64).reshape(-1)
-        if ((index < 0) | (index >= self.n_streams)).any():
-            raise ValueError(
-                f"`streams` must be in [0, {self.n_streams}), got {check.shown(streams)}"
-            )
+        if streams is None:
+            index = np.arange(self.n_streams)
+        elif isinstance(streams, int | np.integer):
+            index = np.array([check.below("streams", streams, self.n_streams)])
+        else:
+            index = check.indices("streams", streams, self.n_streams, "an index or indices")
         self._batch.reset(index, self._stopped)
 
     def _state(self) -> tuple[Any, Any]:
@@ -915,9 +923,7 @@ class StopperBatch:
         array of float
             Bounds.
         """
-        index = check.count("stream", stream)
-        if index >= self.n_streams:
-            raise ValueError(f"`stream` must be in [0, {self.n_streams}), got {stream}")
+        index = check.below("stream", stream, self.n_streams)
         out = np.empty(int(self.n[index]))
         self._batch.values(index, out)
         return out

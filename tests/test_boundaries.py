@@ -186,7 +186,7 @@ def arguments_of(function):
         if parameter.kind is parameter.VAR_KEYWORD and "rguments of" in documentation:
             found |= arguments_of(Stopper)  # `**settings`, `**params`
         note = re.sub(r"Callable\[\[.*?\], \w+\]|dict\[.*\]", "", str(parameter.annotation))
-        if re.search(r"\bint\b", f"{note} {said.get(name, '')}") or name == "u":
+        if re.search(r"\bint\b", f"{note} {said.get(name, '')}"):
             found[name] = "count"
         elif re.search(r"\b(float|ArrayLike)\b", note) or (
             name in UNTYPED and re.search(r"\b(dict|Any)\b", str(parameter.annotation))
@@ -493,42 +493,6 @@ CALLS = {
 # There for the sake of scikit-learn, nothing looks at it; not an argument, as is documented.
 IGNORED = {("Stopper.get_params", "deep"), ("StopperBatch", "noise")}
 
-# What stopper.py, runs.py and the compiled core do not do yet: delete an entry with its repair.
-UNTIL_THE_CORE_IS_REPAIRED = {
-    # windows from 2**62 on corrupt memory; a NumPy integer overflows in the verdict
-    ("Stopper", "window"),
-    ("Stopper", "patience"),
-    ("Stopper.set_params", "window"),
-    ("Stopper.set_params", "patience"),
-    ("StopperBatch", "window"),
-    ("stopping_time", "window"),
-    *(("saved state", name) for name in
-      ("Stopper", "Stopper sequential", "Stopper gp", "Stopper classifier", "ActiveLearner",
-       "AnyOf and AllOf")),
-    # crashes
-    ("StopperBatch", "n_streams"),
-    # OverflowError, or a message without the name, without the value, or without an end
-    ("Stopper.extend", "values"),
-    ("Stopper.push", "r"),
-    ("Stopper.update", "mean"),
-    ("Stopper.update", "var"),
-    ("Stopper.update", "y"),
-    ("Stopper.update", "noise"),
-    ("StopperBatch.bounds", "stream"),
-    ("StopperBatch.push", "where"),
-    ("StopperBatch.reset", "streams"),
-    ("RunsDistribution", "n_below"),
-    ("RunsDistribution", "n_above"),
-    *((f"RunsDistribution.{name}", "u") for name in
-      ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")),
-    ("RunsDistribution.rvs", "size"),
-    ("RunsDistribution.rvs", "random_state"),
-    ("choose_method", "n_below"),
-    ("choose_method", "n_above"),
-    ("runs_test", "axis"),
-    ("runs_test", "continuity"),
-}  # fmt: skip
-
 
 def call_of(name, argument):
     call = CALLS.get(name) or CALLS.get(name.partition(".")[2])
@@ -740,8 +704,6 @@ COMPLAINTS = {
 def test_boundary_values(name, argument, kind):
     if (name, argument) in IGNORED:
         return
-    if (name, argument) in UNTIL_THE_CORE_IS_REPAIRED:
-        pytest.skip("until the core is repaired")
     assert COMPLAINTS[kind](name, argument) == []
 
 
@@ -918,14 +880,12 @@ def used(made):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_saved_states(name):
-    read, found, values = reader(name), [], ALL
-    if ("saved state", name) in UNTIL_THE_CORE_IS_REPAIRED:
-        values = (*(value for value in INTEGERS if value < 2**61), *FLAGS)
+    read, found = reader(name), []
     for path, old in list(numbers_in(good_state(name))):
         # Of a list of numbers one stands for all.
         if isinstance(path[-1], int) and path[-1] > 0:
             continue
-        for value in values if isinstance(old, int) else (HUGE, -HUGE, 2**63, 10**5000):
+        for value in ALL if isinstance(old, int) else (HUGE, -HUGE, 2**63, 10**5000):
             state = replaced(good_state(name), path, value)
             before, said = snapshot(state), f"{path} = {check.shown(value)}"
             keys = [part for part in path if isinstance(part, str)]
@@ -942,11 +902,6 @@ def test_saved_states(name):
             if snapshot(state) != before:
                 found.append(f"{said}: the state was changed")
     assert found == []
-
-
-def test_what_waits_for_a_repair_is_there():
-    there = {(name, argument) for name, argument, _ in ARGUMENTS}
-    assert there | {("saved state", name) for name in MAKERS} >= UNTIL_THE_CORE_IS_REPAIRED
 
 
 def test_integers_of_states_are_found():
