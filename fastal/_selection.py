@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastal._core import eager as eager_core
 from fastal._core import pool as pool_core
+from fastal._threads import one_blas_thread, workers
 from fastal._validation import class_labels
 from fastal.classifier import LaplaceClassifier
 from fastal.gp import GaussianProcess
@@ -28,19 +27,6 @@ TEST_PANEL = 48
 
 # A pool's matrix may take this share of the machine's memory.
 MEMORY_SHARE = 0.9
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread: blocks are shared out by this module."""
-    limits: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limits
 
 
 class Selection:
@@ -113,7 +99,7 @@ class Selection:
         if status:
             _fail(int(status), index, y)
         if not self.eager and pool_core.panel_is_full(self.state):
-            with _one_blas_thread():
+            with one_blas_thread():
                 pool_core.complete_panel(gp._kind, gp.amplitude, self.state)
         return float(r)
 
@@ -129,21 +115,21 @@ class Selection:
                 bounds,
             )  # fmt: skip
         else:
-            with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
+            with one_blas_thread(), workers(threads) as pool:
                 while True:
                     code = pool_core.run(
                         gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, y, order, initial,
                         target, tracker, threads > 1, bounds,
                     )  # fmt: skip
                     if threads > 1 and pool_core.panel_is_full(self.state):
-                        self._complete_panel(workers)
+                        self._complete_panel(pool)
                     if code != pool_core.DONE or self.n_labels >= target:
                         break
         if code > eager_core.STOPPED or code < 0:
             index = int(order[self.n_labels]) if self.n_labels < len(order) else self.best()
             _fail(int(code) - (code > 0) * eager_core.STOPPED, index, float(y[index]))
 
-    def _complete_panel(self, workers: ThreadPoolExecutor) -> None:
+    def _complete_panel(self, pool: ThreadPoolExecutor) -> None:
         """Complete a panel with the blocks of rows shared out among threads."""
         s = self.state
         first, last = int(s.head[pool_core.COMPLETE]), self.n_labels
@@ -156,7 +142,7 @@ class Selection:
             )
             pool_core.shrink_rows(s.V, first, last, low, high, s.base)
 
-        list(workers.map(block, range(0, self.n, pool_core.ROWS)))
+        list(pool.map(block, range(0, self.n, pool_core.ROWS)))
         pool_core.close_panel(s)
 
     def _factor_rows(self, first: int, last: int, out: Array) -> None:
@@ -194,8 +180,8 @@ class Selection:
             )
             return sums
 
-        with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
-            total = np.sum(list(workers.map(block, range(0, m, pool_core.ROWS))), axis=0)
+        with one_blas_thread(), workers(threads) as pool:
+            total = np.sum(list(pool.map(block, range(0, m, pool_core.ROWS))), axis=0)
         # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
         losses: Array = total / (2 * m * gp.noise) + 0.5 * np.log(2 * np.pi * gp.noise)
         return losses

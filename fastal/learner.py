@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastal import _validation as check
 from fastal._criterion import Criterion
 from fastal._selection import ClassSelection, Selection
+from fastal._threads import cores
 from fastal.classifier import LaplaceClassifier, model_from_dict
 from fastal.gp import FAR, GaussianProcess
 from fastal.stopper import Stopper
@@ -637,7 +636,7 @@ def _go(
     threads: int | None,
     progress: bool,
 ) -> Run:
-    workers = _cores() if threads is None else check.count("threads", threads, 1)
+    workers = cores() if threads is None else check.count("threads", threads, 1)
     if test is not None:
         test = _test_set(test, learner.points.shape[1])
         _look_at(learner.gp, "test", test[1])
@@ -672,11 +671,6 @@ def _go(
         error.run = learner.run()  # type: ignore[attr-defined]
         raise
     return learner.run(test, workers)
-
-
-@cache
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def _label(value: Any, index: int) -> float:

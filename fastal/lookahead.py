@@ -7,7 +7,6 @@ before the labels are bought, and with it the expected error after each of them.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from fastal._core import lookahead as core
 from fastal._core.cholesky import NOISE, WHITE
 from fastal._core.covariance import covariance_rows
 from fastal._criterion import FORMAT, Criterion
+from fastal._threads import cores, one_blas_thread
 from fastal.gp import PANEL, GaussianProcess
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def _forecast(
         if len(others) < 2:
             raise ValueError(f"`reference` must have at least two rows, got {len(others)}")
     last = _horizon(horizon, n, len(done))
-    with _selection._one_blas_thread():
+    with one_blas_thread():
         if n > WHOLE_POOL:
             rest = np.setdiff1d(np.arange(n), done)
             if others is None:
@@ -867,13 +867,9 @@ def _large_order(gp: GaussianProcess, Z: Array, done: Ints, rest: Ints, last: in
     plain.rewind(0)
     selection = _selection.Selection.of_scaled(plain, np.ascontiguousarray(Z[:, rows]), last)
     labels = np.full(len(rows), gp.mean)  # any: variances do not depend on them
-    selection.run(labels, np.arange(len(done)), last, last, 0, _cores(), np.empty(0))
+    selection.run(labels, np.arange(len(done)), last, last, 0, cores(), np.empty(0))
     chosen: Ints = rows[selection.state.labels[:last]]
     return chosen
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def _fail(status: int) -> NoReturn:
@@ -925,7 +921,7 @@ def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
 
     if n < THREADS_FROM:
         return [one(j) for j in steps.tolist()]
-    with ThreadPoolExecutor(_cores()) as workers:
+    with ThreadPoolExecutor(cores()) as workers:
         return list(workers.map(one, steps.tolist()))
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,8 +27,8 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal import datasets as data
-from fastal._chunks import OneBlasThread
 from fastal._criterion import Criterion
+from fastal._threads import one_blas_thread, workers
 from fastal.bound import bound_constant
 from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
@@ -132,7 +131,7 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
         Without labels.
     """
     chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
-    with OneBlasThread():  # the same digits on any number of cores
+    with one_blas_thread():  # the same digits on any number of cores
         return GaussianProcess().fit_hyperparameters(
             X[chosen], y[chosen], bounds={"noise": NOISE_BOUNDS}, seed=seed
         )
@@ -194,8 +193,8 @@ def problems(
     from joblib import effective_n_jobs
 
     tell(f"fitting length scale and noise: {', '.join(names)}")
-    with OneBlasThread(), ThreadPoolExecutor(effective_n_jobs(jobs)) as workers:
-        return list(workers.map(lambda name: problem(name, seed), names))
+    with one_blas_thread(), workers(effective_n_jobs(jobs)) as pool:
+        return list(pool.map(lambda name: problem(name, seed), names))
 
 
 class Campaigns(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +16,7 @@ from fastal import _validation as check
 from fastal._core import runs as runs_core
 from fastal._core import stopper as core
 from fastal._criterion import FORMAT, Criterion
+from fastal._threads import cores
 from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
 
 if TYPE_CHECKING:
@@ -759,7 +759,7 @@ def stopping_time(
         method = METHODS["exact" if like.sequential else like.method]
         core.critical_counts(like._level, like._falling, method, table)
     out = np.empty(rows, dtype=np.int64)
-    workers = min(threads or os.cpu_count() or 1, max(1, rows // 64))
+    workers = min(threads or cores(), max(1, rows // 64))
     cuts = np.linspace(0, rows, workers + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         parts = [
