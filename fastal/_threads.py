@@ -9,14 +9,11 @@ import os
 import threading
 from _thread import RLock, get_ident
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+from weakref import ref
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-
-# How many forks lie between this process and the first one: a lock that another thread held at a
-# fork is held for ever in the child.
-_forks = 0
 
 # Around what is below in this module. It may be entered again by the same thread: an object that
 # is collected inside leaves the limit of BLAS.
@@ -31,49 +28,48 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-class OneWriter:
+# All that there are: a lock that another thread held at a fork is held for ever in the child.
+_writers: set[Any] = set()
+
+
+# Any: the type checker knows nothing of `_is_owned`, which threading.Condition lives on.
+_Lock: Any = RLock
+
+
+class OneWriter(_Lock):  # type: ignore[misc]
     """Lets one thread at a time change an object, and never from within a change of its own.
 
     ``with writer.turn():`` around a change. The lock itself is entered by the ``with`` statement,
     in C: there is no moment at which Ctrl-C leaves it held. A copy, or what comes out of a pickle,
     is a new one that nobody holds.
+
+    ``with writer:`` to look at an object while no other thread changes it. The thread that is
+    changing it may do so: it knows how far it is.
     """
 
-    __slots__ = ("_born", "_lock")
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._lock: Any = RLock()
-        self._born = _forks
+    def __new__(cls) -> Self:
+        new: Self = super().__new__(cls)
+        _writers.add(ref(new, _writers.discard))
+        return new
 
-    def turn(self) -> Any:
+    def turn(self) -> Self:
         """Return the lock to change the object under; other threads wait for it.
 
         RuntimeError if this thread is inside a change already: what it changed would be lost, or
         half of each would stay.
         """
-        lock = self._lock if self._born == _forks else self._after_fork()
-        if lock._is_owned():
-            raise RuntimeError(
-                "the object is being changed: it cannot be changed again from within, by a hook "
-                "for warnings, a signal handler or another callback"
-            )
-        return lock
+        if self._is_owned():
+            self.refuse()
+        return self
 
-    def still(self) -> Any:
-        """Return the lock under which no other thread changes the object, to look at it.
-
-        A thread inside a change may look: it is the one that knows how far it is.
-        """
-        return self._lock if self._born == _forks else self._after_fork()
-
-    def _after_fork(self) -> Any:
-        """Replace a lock whose thread stayed behind; keep that of the thread that forked."""
-        with _guard:
-            if self._born != _forks:
-                if not self._lock._is_owned():
-                    self._lock = RLock()
-                self._born = _forks
-            return self._lock
+    def refuse(self) -> NoReturn:
+        """Say why a change must not begin."""
+        raise RuntimeError(
+            "the object is being changed: it cannot be changed again from within, by a hook "
+            "for warnings, a signal handler or another callback"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OneWriter, ()
@@ -193,9 +189,12 @@ def _limit_here() -> None:
 
 def _in_child() -> None:
     """Go on after a fork, with the one thread that made it."""
-    global _forks, _guard
-    _forks += 1
+    global _guard
     _guard = RLock()
+    for one in list(_writers):
+        writer = one()
+        if writer is not None and not writer._is_owned():
+            writer._at_fork_reinit()
     me = get_ident()
     _inside[:] = [use for use in _inside if use[1] == me]
     _put_back()

@@ -25,7 +25,7 @@ from fastal._core.cholesky import NOISE
 from fastal._criterion import FORMAT, AllOf, AnyOf, Criterion, Measured
 from fastal._record import Record, prior_loss
 from fastal.bound import alquier_bound
-from fastal.gp import GaussianProcess
+from fastal.gp import GaussianProcess, Now
 from fastal.stability import (
     ErrorStability,
     MaxUncertainty,
@@ -391,18 +391,22 @@ class CrossValidation(_OfProcess):
         self.folds = check.count("folds", folds, 2)
 
     def _of(self, gp: GaussianProcess) -> float:
-        return cross_validation_error(gp, self.folds) if gp.n_labels >= self.folds else math.nan
+        def look(now: Now) -> float:
+            enough = now[0] >= self.folds
+            return _cross_validation_error(gp, now, self.folds) if enough else math.nan
+
+        return _labelled(gp)._read(look)
 
     def _all(self, record: Record) -> Array:
         return record.cross_validation(self.folds)
 
 
-def _inverse(gp: GaussianProcess) -> tuple[Array, Array, Array]:
+def _inverse(gp: GaussianProcess, now: Now) -> tuple[Array, Array, Array]:
     """Return A = (K + noise I)^-1, alpha = A (y - mean) and the noise of each label."""
-    n = gp.n_labels
-    lower, _ = dpotri(gp._L[:n, :n], lower=1)
+    n, kept = now
+    lower, _ = dpotri(kept.L[:n, :n], lower=1)
     A = np.tril(lower) + np.tril(lower, -1).T
-    return A, gp._weights(), gp._labels[NOISE, :n]
+    return A, gp._weights(now), kept.labels[NOISE, :n].copy()
 
 
 def _loss(squares: Array, noise: Array) -> float:
@@ -435,9 +439,13 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
     3.1745
     """
     number = check.count("folds", folds, 2)
-    if _labelled(gp).n_labels < number:
-        raise ValueError(f"`gp` must have at least {number} labels, got {gp.n_labels}")
-    A, alpha, noise = _inverse(gp)
+    return _labelled(gp)._read(lambda now: _cross_validation_error(gp, now, number))
+
+
+def _cross_validation_error(gp: GaussianProcess, now: Now, number: int) -> float:
+    if now[0] < number:
+        raise ValueError(f"`gp` must have at least {number} labels, got {now[0]}")
+    A, alpha, noise = _inverse(gp, now)
     squares = np.empty(len(alpha))
     for first in range(number):
         fold = slice(first, None, number)
@@ -543,12 +551,17 @@ def pac_bayes_bound(
     >>> round(pac_bayes_bound(gp, loss_range=1.0), 4)
     5.8124
     """
-    divergence = _labelled(gp).prior_kl(jitter=check.zero_or_more("kappa", kappa))
-    A, alpha, noise = _inverse(gp)
-    # y - mu = noise alpha,  Sigma = noise - noise A noise
-    squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
-    risk = _loss(squares, noise)
-    return alquier_bound(risk, divergence, gp.n_labels, loss_range, delta=delta)
+    jitter = check.zero_or_more("kappa", kappa)
+
+    def look(now: Now) -> float:
+        divergence = gp._prior_kl(now, jitter)
+        A, alpha, noise = _inverse(gp, now)
+        # y - mu = noise alpha,  Sigma = noise - noise A noise
+        squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
+        risk = _loss(squares, noise)
+        return alquier_bound(risk, divergence, now[0], loss_range, delta=delta)
+
+    return _labelled(gp)._read(look)
 
 
 def pac_bayes_bounds(

@@ -406,6 +406,7 @@ def _forecast(
     """Return the forecast; its warnings are only in it."""
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    gp = gp.copy()  # another thread may add labels meanwhile
     scale = gp.lengthscale
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
     n = len(points)
