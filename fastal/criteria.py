@@ -77,8 +77,9 @@ class _Counter(Criterion):
 
     def update(self, *label: Any, **more: Any) -> bool:
         """Count one label, whatever is said about it; return whether there has been a stop."""
-        self._seen += 1
-        return self.stopped
+        with self._writing.turn():
+            self._seen += 1
+            return self.stopped
 
     @property
     def history(self) -> NDArray[np.int64]:
@@ -90,13 +91,28 @@ class _Counter(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        self._seen = 0
+        with self._writing.turn():
+            self._seen = 0
         return self
 
     @property
     def stopped_at(self) -> int | None:
         """Number of bounds at the stop, or None."""
         return self._limit if self._seen >= self._limit else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        seen = self._seen
+        stopped = seen >= self._limit
+        return self._limit if stopped else None, self._why(stopped, seen)
+
+    @abstractmethod
+    def _why(self, stopped: bool, seen: int) -> str:
+        """Return the reason after so many bounds."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n})"
@@ -134,12 +150,10 @@ class FixedBudget(_Counter):
     (3, 'the budget of 3 bounds is used up')
     """
 
-    @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        if self.stopped:
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
             return f"the budget of {self._limit} bounds is used up"
-        return f"{self._limit - self._seen} of {self._limit} bounds are left"
+        return f"{self._limit - seen} of {self._limit} bounds are left"
 
 
 class MinLabels(_Counter):
@@ -159,12 +173,10 @@ class MinLabels(_Counter):
     30
     """
 
-    @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        if self.stopped:
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
             return f"the least number of {self._limit} bounds is reached"
-        return f"at least {self._limit} bounds are wanted, {self._seen} are there"
+        return f"at least {self._limit} bounds are wanted, {seen} are there"
 
 
 # The criteria of the experiments ------------------------------------------------------------------
