@@ -267,9 +267,9 @@ class _Worker:
         self.plan = plan
         # a criterion of another kind judges the bounds afterwards
         self.stopper = plan.stopper.copy()
-        compiled = isinstance(self.stopper, Stopper)
+        # nobody else has this stopper: compiled code may have its tracker for good
         self.tracker = self.stopper._tracker.address if isinstance(self.stopper, Stopper) else 0
-        self.whole = plan.whole or not compiled
+        self.whole = plan.whole or not self.tracker
         self._pool: Any = None
         self._work: Any = None
         self._shape: tuple[int, int] | None = None

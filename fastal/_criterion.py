@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal import _validation as check
-from fastal._threads import OneWriter
+from fastal._threads import OneWriter, lock_of
 
 if TYPE_CHECKING:
     from fastal._record import Record
@@ -41,13 +41,13 @@ class Criterion(ABC):
     have.
 
     Threads may share a criterion: numbers wait for one another, and none is lost. A class of your
-    own takes its turn by ``with self._writing.turn():`` around what it changes.
+    own takes its turn by ``with self._turn():`` around what it changes.
     """
 
     # Beside the attributes: `vars` is the state of a criterion, and nothing else.
     __slots__ = ("__dict__", "__weakref__", "_writing")
 
-    _writing: OneWriter
+    _writing: OneWriter | None
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
@@ -57,8 +57,16 @@ class Criterion(ABC):
     def __new__(cls, *_: Any, **__: Any) -> Self:
         # Here, so that every criterion has a lock of its own, however it was made.
         new = super().__new__(cls)
-        new._writing = OneWriter()
+        new._writing = None  # until it is needed
         return new
+
+    def _lock(self) -> OneWriter:
+        """Return the lock of this criterion."""
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        """Return the lock to change the criterion under (see `OneWriter.turn`)."""
+        return self._lock().turn()
 
     def __getstate__(self) -> Any:
         # The rule of Python, without the lock.
@@ -252,7 +260,7 @@ class Measured(Criterion):
 
     def _step(self, measure: float) -> bool:
         """Take a measure; return whether there has been a stop."""
-        with self._writing.turn():
+        with self._turn():
             return self._take(measure)
 
     def _take(self, measure: float) -> bool:
@@ -284,7 +292,7 @@ class Measured(Criterion):
 
     def reset(self) -> Self:
         """Forget all steps; return the criterion itself."""
-        with self._writing.turn():
+        with self._turn():
             self._steps = [], 0, None
         return self
 
@@ -382,13 +390,13 @@ class _Composition(Criterion):
     @property
     def history(self) -> tuple[Any, ...]:
         """The numbers of each member."""
-        with self._writing:
+        with self._lock():
             return tuple(member.history for member in self.members)
 
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
         r = self._measure("r", r)
-        with self._writing.turn():
+        with self._turn():
             return self._give(r)
 
     def _give(self, r: float) -> bool:
@@ -411,7 +419,7 @@ class _Composition(Criterion):
             member._begin(learner)
 
     def _see(self, learner: Any) -> bool:
-        with self._writing.turn():
+        with self._turn():
             for member in self.members:
                 member._see(learner)
             return self.stopped
@@ -431,14 +439,14 @@ class _Composition(Criterion):
         bounds = np.ravel(gp_kl(mean, var, y, noise)).tolist()
         for r in bounds:  # all agree to all before one is taken
             self._measure("r", r)
-        with self._writing.turn():
+        with self._turn():
             for r in bounds:
                 self._give(r)
             return self.stopped
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        with self._writing.turn():
+        with self._turn():
             for member in self.members:
                 member.reset()
         return self
@@ -461,12 +469,12 @@ class _Composition(Criterion):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._writing:  # members with equally many numbers
+        with self._lock():  # members with equally many numbers
             members = [member.to_dict() for member in self.members]
         return {"kind": type(self).__name__, "version": FORMAT, "members": members}
 
     def __getstate__(self) -> Any:
-        with self._writing:  # of one moment: the members themselves would be looked at later
+        with self._lock():  # of one moment: the members themselves would be looked at later
             members = deepcopy(self.members)
         return vars(self) | {"members": members}
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.covariance import KINDS, covariance_rows
-from fastal._threads import OneWriter
+from fastal._threads import OneWriter, lock_of
 from fastal._validation import lengthscales, option, positive
 
 Array = NDArray[np.float64]
@@ -20,13 +19,15 @@ class Prior:
 
     _kernel: str
     _kind: int
-    _writing: OneWriter
+    _writing: OneWriter | None  # None until it is needed: not every copy is changed
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        # Here, so that every model has a lock of its own, however it was made.
-        new = super().__new__(cls)
-        new._writing = OneWriter()
-        return new
+    def _lock(self) -> OneWriter:
+        """Return the lock of this model."""
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        """Return the lock to change the model under (see `OneWriter.turn`)."""
+        return self._lock().turn()
 
     def _set_prior(
         self, lengthscale: object, amplitude: object, kernel: object

@@ -30,10 +30,11 @@ def cores() -> int:
 
 # All that there are: a lock that another thread held at a fork is held for ever in the child.
 _writers: set[Any] = set()
-
+_forget = _writers.discard
 
 # Any: the type checker knows nothing of `_is_owned`, which threading.Condition lives on.
 _Lock: Any = RLock
+_new = _Lock.__new__
 
 
 class OneWriter(_Lock):  # type: ignore[misc]
@@ -50,8 +51,8 @@ class OneWriter(_Lock):  # type: ignore[misc]
     __slots__ = ()
 
     def __new__(cls) -> Self:
-        new: Self = super().__new__(cls)
-        _writers.add(ref(new, _writers.discard))
+        new: Self = _new(cls)
+        _writers.add(ref(new, _forget))
         return new
 
     def turn(self) -> Self:
@@ -73,6 +74,15 @@ class OneWriter(_Lock):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OneWriter, ()
+
+
+def lock_of(owner: Any) -> OneWriter:
+    """Give an object its lock, as ``owner._writing``, unless it has one."""
+    with _guard:
+        if owner._writing is None:
+            owner._writing = OneWriter()
+        lock: OneWriter = owner._writing
+        return lock
 
 
 # One thread for BLAS -----------------------------------------------------------------------------

@@ -120,6 +120,7 @@ class LaplaceClassifier(Prior):
         kernel: str = "rbf",
         kappa: float = 0.0,
     ) -> None:
+        self._writing = None
         self._scales, self._variance = self._set_prior(lengthscale, amplitude, kernel)
         self._link = code("link", link, core.LINKS)
         self._kappa = zero_or_more("kappa", kappa)
@@ -211,7 +212,7 @@ class LaplaceClassifier(Prior):
         label = real("y", y)
         class_labels("y", label, 1, self._negative)
         x = point(x, self._expected())
-        with self._writing.turn():
+        with self._turn():
             # Perhaps another thread has fixed classes or features meanwhile.
             signs, negative = class_labels("y", label, 1, self._negative)
             x = point(x, self._expected())
@@ -246,7 +247,7 @@ class LaplaceClassifier(Prior):
         """
         inputs = points("X", X, self._expected())
         labels = vector("y", y, len(inputs))
-        with self._writing.turn():
+        with self._turn():
             inputs = points("X", inputs, self._expected())
             signs, negative = class_labels("y", labels, len(inputs), self._negative)
             return self._append(self._scaled("X", inputs), signs, negative)
@@ -533,7 +534,7 @@ class LaplaceClassifier(Prior):
         1
         """
         n = count("n", n)
-        with self._writing.turn():
+        with self._turn():
             now = self._now
             if n > now.n:
                 raise ValueError(f"`n` must be at most the number of labels, {now.n}, got {n}")
@@ -568,9 +569,7 @@ class LaplaceClassifier(Prior):
         """
         new = type(self).__new__(type(self))
         now = self._now
-        new.__dict__.update(
-            {name: value for name, value in vars(self).items() if name != "_writing"}
-        )
+        vars(new).update(vars(self) | {"_writing": None})
         new._now = now._replace(state=core.Laplace(*(array.copy() for array in now.state)))
         return new
 

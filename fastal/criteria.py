@@ -77,7 +77,7 @@ class _Counter(Criterion):
 
     def update(self, *label: Any, **more: Any) -> bool:
         """Count one label, whatever is said about it; return whether there has been a stop."""
-        with self._writing.turn():
+        with self._turn():
             self._seen += 1
             return self.stopped
 
@@ -91,7 +91,7 @@ class _Counter(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        with self._writing.turn():
+        with self._turn():
             self._seen = 0
         return self
 

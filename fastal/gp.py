@@ -162,6 +162,7 @@ class GaussianProcess(Prior):
         mean: float = 0.0,
         kernel: str = "rbf",
     ) -> None:
+        self._writing = None
         scale, variance = self._set_prior(lengthscale, amplitude, kernel)
         self._warned = False
         self._clear(scale, positive("noise", noise), variance, real("mean", mean))
@@ -180,6 +181,11 @@ class GaussianProcess(Prior):
     def _parameters(self) -> tuple[float | Array, float, float, float]:
         kept = self._now[1]
         return kept.lengthscale, kept.noise, kept.amplitude, kept.mean
+
+    @property
+    def amplitude(self) -> float:
+        """Prior variance of the function."""
+        return self._now[1].amplitude
 
     # What others read; one moment each.
 
@@ -230,7 +236,7 @@ class GaussianProcess(Prior):
         else:
             if self._now[1] is now[1]:
                 return found
-        with self._writing:
+        with self._lock():
             return look(self._now)
 
     # What the process is.
@@ -295,8 +301,8 @@ class GaussianProcess(Prior):
         if type(x) is not _ARRAY or (x.dtype is not _DOUBLE and x.dtype.kind not in "fiu"):
             x = point(x, self._expected())
         writing = self._writing
-        if writing._is_owned():  # `turn`, without a call
-            writing.refuse()
+        if writing is None or writing._is_owned():
+            writing = self._turn()
         with writing:
             n, kept = self._now
             _, default, amplitude, mean, shape, capacity, Z, labels, L, scratch, per_length = kept
@@ -361,7 +367,7 @@ class GaussianProcess(Prior):
         variances = None if noise is None else label_noise(noise, 0.0, m)
         if m == 0:
             return np.empty(0)
-        with self._writing.turn():
+        with self._turn():
             n, kept = self._now
             # Perhaps another thread has fixed the number of features meanwhile.
             inputs = points("X", inputs, _features(self._now))
@@ -662,7 +668,7 @@ class GaussianProcess(Prior):
         1
         """
         n = count("n", n)
-        with self._writing.turn():
+        with self._turn():
             there, kept = self._now
             if n > there:
                 raise ValueError(f"`n` must be at most the number of labels, {there}, got {n}")
@@ -691,6 +697,7 @@ class GaussianProcess(Prior):
     def _copy(self, now: Now) -> GaussianProcess:
         n, old = now
         new = type(self).__new__(type(self))
+        new._writing = None
         new._kernel, new._kind, new._warned = self._kernel, self._kind, self._warned
         new._clear(old.lengthscale, old.noise, old.amplitude, old.mean)
         if n > 0:
@@ -725,6 +732,7 @@ class GaussianProcess(Prior):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self._writing = None
         self._kernel = state["kernel"]
         self._kind = KINDS[self._kernel]
         self._warned = state["warned"]
@@ -827,7 +835,7 @@ class GaussianProcess(Prior):
         >>> gp.n_labels
         3
         """
-        with self._writing.turn():
+        with self._turn():
             n, kept = self._now
             if n == 0:
                 return
@@ -1025,7 +1033,7 @@ class GaussianProcess(Prior):
                 "lower bound of the noise, bounds={'noise': (low, high)}"
             )
         found = np.exp(theta)
-        with self._writing.turn():
+        with self._turn():
             self._refuse_labels()  # another thread may have added one
             self._clear(
                 found[:k].copy() if ard else float(found[0]),

@@ -580,14 +580,14 @@ class LookAhead(Criterion):
     def _see(self, learner: Any) -> bool:
         residuals = learner.residuals
         squares, compared = float(residuals @ residuals), len(residuals)
-        with self._writing.turn():
+        with self._turn():
             seen = self._seen
             self._seen = seen._replace(labels=seen.labels + 1, compared=compared, squares=squares)
             return self.stopped
 
     def _stop_in(self, record: Record) -> int | None:
         ahead = _forecast(record.Z.T, record.unit_process(), record.order[: record.initial])
-        with self._writing.turn():
+        with self._turn():
             self._seen = self._of(ahead, True)._replace(labels=len(record.bounds))
             return self.stopped_at
 
@@ -611,7 +611,7 @@ class LookAhead(Criterion):
 
     def _begin_with(self, forecast: Forecast, given: bool) -> Self:
         seen = self._of(forecast, given)
-        with self._writing.turn():
+        with self._turn():
             self._seen = seen
         return self
 
@@ -626,7 +626,7 @@ class LookAhead(Criterion):
     def push(self, r: float) -> bool:
         """Take the bound of one label, of which only the number counts."""
         check.real("r", r)
-        with self._writing.turn():
+        with self._turn():
             _begun(self._seen)
             self._seen = self._seen._replace(labels=self._seen.labels + 1)
             return self.stopped
@@ -649,7 +649,7 @@ class LookAhead(Criterion):
         own = None if noise is None else check.positive("noise", noise)
         d = check.real("y", y) - check.real("mean", mean)
         var = check.zero_or_more("var", var)
-        with self._writing.turn():
+        with self._turn():
             seen = self._seen
             ahead = _begun(seen)
             # z^2 = d^2 / (s + noise)
@@ -668,7 +668,7 @@ class LookAhead(Criterion):
 
         A forecast that was given by `begin` stays; one that `learn` made of its pool does not.
         """
-        with self._writing.turn():
+        with self._turn():
             seen = self._seen
             self._seen = _Seen(seen.forecast, seen.stops_at, True) if seen.given else _Seen()
         return self

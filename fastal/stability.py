@@ -259,7 +259,7 @@ class StabilizingPredictions(Measured):
             Whether there has been a stop.
         """
         labels = check.labels("predictions", predictions).copy()
-        with self._writing.turn():
+        with self._turn():
             last = self._before(self._steps)
             agreement = math.nan
             if last is not None:
@@ -299,12 +299,12 @@ class StabilizingPredictions(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._writing:  # measures and predictions of one step
+        with self._lock():  # measures and predictions of one step
             last = self._before(self._steps)
             return super().to_dict() | {"predictions": None if last is None else last.tolist()}
 
     def __getstate__(self) -> Any:
-        with self._writing:
+        with self._lock():
             history, n, at = self._steps
             steps = history[:n], n, at
             last = self._before(self._steps)

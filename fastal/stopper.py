@@ -379,9 +379,30 @@ class Stopper(Criterion):
         bool
             Whether there has been a stop, now or before.
         """
-        if self.gp is None:
+        gp = self.gp
+        if gp is None:
             raise ValueError("`observe` needs Stopper(gp=...), got gp=None")
-        return self.push(self.gp.add(x, y))
+        # What is not yet numbers may be anything: its own code runs before the turn.
+        if type(x) is not np.ndarray:
+            x = check.point(x, None)
+        y = check.real("y", y)
+        with self._turn():
+            before = len(self), getattr(gp, "n_labels", None)
+            try:
+                return self.push(gp.add(x, y))
+            except BaseException:
+                # Ctrl-C between the two, say: the label and its bound, or neither
+                labels = before[1]
+                if labels is not None and gp.n_labels == labels + 1 and self._has(before[0]):
+                    gp.rewind(labels)
+                raise
+
+    def _has(self, n: int) -> bool:
+        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        try:
+            return len(self) == n
+        except RuntimeError:
+            return True
 
     def extend(self, values: Any) -> int | None:
         """Take bounds in order, as if pushed one by one.
