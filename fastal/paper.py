@@ -19,7 +19,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,8 +28,8 @@ from numpy.typing import NDArray
 from fastal import _memory
 from fastal import _validation as check
 from fastal import datasets as data
-from fastal._chunks import OneBlasThread
 from fastal._criterion import Criterion
+from fastal._threads import one_blas_thread, workers
 from fastal.bound import bound_constant
 from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
@@ -134,7 +133,7 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
     """
     rows, seed = check.count("rows", rows, 2), check.seed("seed", seed)
     chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
-    with OneBlasThread():  # the same digits on any number of cores
+    with one_blas_thread():  # the same digits on any number of cores
         return GaussianProcess().fit_hyperparameters(
             X[chosen], y[chosen], bounds={"noise": NOISE_BOUNDS}, seed=seed
         )
@@ -200,8 +199,8 @@ def problems(
         check.option("names", name, DATASETS)
     seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
     tell(f"fitting length scale and noise: {', '.join(names)}")
-    with OneBlasThread(), ThreadPoolExecutor(effective_n_jobs(threads)) as workers:
-        return list(workers.map(lambda name: problem(name, seed), names))
+    with one_blas_thread(), workers(effective_n_jobs(threads)) as pool:
+        return list(pool.map(lambda name: problem(name, seed), names))
 
 
 class Campaigns(NamedTuple):

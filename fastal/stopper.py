@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from fastal import _validation as check
 from fastal._core import runs as runs_core
 from fastal._core import stopper as core
 from fastal._criterion import FORMAT, Criterion
+from fastal._threads import cores
 from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
 
 if TYPE_CHECKING:
@@ -381,9 +381,30 @@ class Stopper(Criterion):
         bool
             Whether there has been a stop, now or before.
         """
-        if self.gp is None:
+        gp = self.gp
+        if gp is None:
             raise ValueError("`observe` needs Stopper(gp=...), got gp=None")
-        return self.push(self.gp.add(x, y))
+        # What is not yet numbers may be anything: its own code runs before the turn.
+        if type(x) is not np.ndarray:
+            x = check.point(x, None)
+        y = check.real("y", y)
+        with self._turn():
+            before = len(self), getattr(gp, "n_labels", None)
+            try:
+                return self.push(gp.add(x, y))
+            except BaseException:
+                # Ctrl-C between the two, say: the label and its bound, or neither
+                labels = before[1]
+                if labels is not None and gp.n_labels == labels + 1 and self._has(before[0]):
+                    gp.rewind(labels)
+                raise
+
+    def _has(self, n: int) -> bool:
+        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        try:
+            return len(self) == n
+        except RuntimeError:
+            return True
 
     def extend(self, values: Any) -> int | None:
         """Take bounds in order, as if pushed one by one.
@@ -772,7 +793,7 @@ def stopping_time(
         method = METHODS["exact" if like.sequential else like.method]
         core.critical_counts(like._level, like._falling, method, table)
     out = np.empty(rows, dtype=np.int64)
-    workers = min(threads or os.cpu_count() or 1, max(1, rows // 64))
+    workers = min(threads or cores(), max(1, rows // 64))
     cuts = np.linspace(0, rows, workers + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         parts = [
