@@ -333,9 +333,9 @@ class ActiveLearner:
         bounds = np.empty(max(0, target - self.n_initial))
         with self._turn():
             before = self.n_labels
+            # Without the GIL, and with the stopper's own tracker: nobody else may use it.
+            tracker = stopper._tracker.lend()
             try:
-                # Without the GIL, and with the stopper's own tracker: nobody else may use it.
-                tracker = stopper._tracker.lend()
                 self._selection.run(y, self.order, self.n_initial, target, tracker, threads, bounds)
             finally:
                 stopper._tracker.take_back()
