@@ -1,4 +1,6 @@
-"""Write the README's tables of speed and their picture: ``python -m benchmarks.report``.
+"""Write the tables of docs/benchmarks.md, their picture, and the README's ten rows of them.
+
+Run it as ``python -m benchmarks.report``.
 
 Takes about ten minutes on a machine that does nothing else; needs the extras ``bench``, ``plot``
 and ``scale``. ``python -m benchmarks.figures`` prints every tracked figure instead.
@@ -23,18 +25,38 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "speed.svg"
 BEGIN, END = "<!-- written by benchmarks.report -->\n", "<!-- end of what is written -->\n"
 
 PEERS = ("statsmodels", "sklearn", "distributed", "matplotlib", "mpmath")
 FASTER, SLOWER, SHARE = "#2a6f97", "#c1440e", "#8a8a8a"
 
+# The rows that the README shows: what is measured, and against whom. Losses and the time of the
+# first compilation belong to them.
+HEADLINES = (
+    ("one more bound decided at T = 1,000, `Stopper.push`", "statsmodels"),
+    ("exact p-value of 500 + 500 values", "sum over `math.comb`"),
+    ("every prefix of 10⁶ values decided", "`numpy.argsort`"),
+    ("one label at t = 1,000, `GaussianProcess.add`", "scikit-learn, refit"),
+    ("one label at t = 200, `LaplaceClassifier.add`", "scikit-learn, refit"),
+    ("`learn`, 1,000 labels of 9,000 points", "loop of dgemv"),
+    ("a run of `simulate` to its stop, 100 points, two threads", "NumPy loop"),
+    ("20,000 runs on Dask, two workers", "two threads"),
+    ("a new process, `import fastal` and a push", "`import numpy`"),
+    ("the same, nothing compiled yet", "a first fit of scikit-learn"),
+)
+# Rows that need a name of their own where the row above them is missing.
+ALONE = {
+    "20,000 runs on Dask, two workers": "20,000 runs of `simulate` on Dask, two workers",
+    "the same, nothing compiled yet": "a new process, its first `learn`, nothing compiled yet",
+}
+
 
 def main() -> None:
-    """Measure, print, and write both files."""
-    text = README.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"{README.name} must hold {BEGIN!r} and {END!r} once")
+    """Measure, print, and write all three files."""
+    for path in (PAGE, README):  # refuse now, not after ten minutes
+        rewritten(path, "")
     missing = [name for name in PEERS if find_spec(name) is None]
     if missing:
         sys.exit(f"{', '.join(missing)} missing: pip install -e '.[bench,plot,scale]'")
@@ -46,43 +68,57 @@ def main() -> None:
             rows.append(row)
     others = list(tracked())
     limits_again = Limits.measured()
-    written = page(machine(limits, limits_again), rows, others)
+    written = page(f"{machine()} {limits_in_words(limits, limits_again)}", rows, others)
     print(written)
-    before, _, rest = text.partition(BEGIN)
-    README.write_text(before + BEGIN + written + END + rest.partition(END)[2], encoding="utf-8")
+    PAGE.write_text(rewritten(PAGE, written), encoding="utf-8")
     draw(rows, PICTURE)
+    README.write_text(rewritten(README, headlines(machine(), rows)), encoding="utf-8")
 
 
-def machine(limits: Limits, again: Limits) -> str:
+def rewritten(path: Path, written: str) -> str:
+    """Return the text of a file with another text between its two marks."""
+    text = path.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit(f"{path.name} must hold {BEGIN!r} and {END!r} once")
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + written + END + rest.partition(END)[2]
+
+
+def machine() -> str:
     """Return what this was measured on, in words."""
-
-    def span(values: tuple[float, float], scale: float) -> str:
-        low, high = sorted(f"{value * scale:.2g}" for value in values)
-        return low if low == high else f"{low} to {high}"
-
     model = platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
         model = found[1].strip() if found else model
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
-    pairs = dict(zip(limits._fields, zip(limits, again, strict=True), strict=True))
     return (
         f"Measured on {datetime.date.today():%Y-%m-%d} by one run of `python -m benchmarks.report`:"
         f" {model}, {os.cpu_count()} cores, {platform.system()},"
         f" Python {platform.python_version()}, {versions}; one thread unless said."
-        f" The machine's limits, at the beginning and at the end: dgemm"
+    )
+
+
+def limits_in_words(limits: Limits, again: Limits) -> str:
+    """Return what the machine can do, measured twice, in words."""
+
+    def span(values: tuple[float, float], scale: float) -> str:
+        low, high = sorted(f"{value * scale:.2g}" for value in values)
+        return low if low == high else f"{low} to {high}"
+
+    pairs = dict(zip(limits._fields, zip(limits, again, strict=True), strict=True))
+    return (
+        "The machine's limits, at the beginning and at the end: dgemm"
         f" {span(pairs['dgemm'], 1e-9)} Gflop/s, dgemv {span(pairs['dgemv'], 1e-9)} GB/s from the"
         f" cache, reading memory {span(pairs['read'], 1e-9)} GB/s, an empty Python call"
-        f" {span(pairs['call'], 1e9)} ns.\n"
+        f" {span(pairs['call'], 1e9)} ns."
     )
 
 
 def page(machine: str, rows: list[Row], others: list[Tracked]) -> str:
-    """Return both tables."""
-    picture = PICTURE.relative_to(ROOT).as_posix()
+    """Return the picture and both tables."""
     lines = [
-        machine,
-        f"![How many times faster than what it is compared with, row by row]({picture})\n",
+        f"{machine}\n",
+        f"![How many times faster than its peer each row is]({PICTURE.name})\n",
         "| what | fastal | peer | times faster | asked for | share of the limit |",
         "|---|---|---|---|---|---|",
         *map(line, rows),
@@ -96,8 +132,31 @@ def page(machine: str, rows: list[Row], others: list[Tracked]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def headlines(machine: str, rows: list[Row]) -> str:
+    """Return the README's table: the rows of `HEADLINES`, without targets and limits."""
+    found = {(row.what, row.peer_name): row for row in rows}
+    missing = [what for what, peer in HEADLINES if (what, peer) not in found]
+    if missing:
+        sys.exit(f"{README.name} is left as it was: no row for {', '.join(missing)}")
+    lines = [f"{machine}\n", "| what | fastal | peer | times faster |", "|---|---|---|---|"]
+    for key in HEADLINES:
+        what, *times = cells(found[key])[:4]
+        lines.append(markdown([ALONE.get(what, what), *times]))
+    return "\n".join(lines) + "\n"
+
+
 def line(row: Row) -> str:
     """Return a row as Markdown."""
+    return markdown(cells(row))
+
+
+def markdown(texts: list[str]) -> str:
+    """Return a line of a table."""
+    return f"| {' | '.join(texts)} |"
+
+
+def cells(row: Row) -> list[str]:
+    """Return the cells of a row."""
     peer = gain = asked = share = ""
     if row.peer is not None:
         peer = f"{seconds(row.peer)} ({row.peer_name})"
@@ -106,7 +165,7 @@ def line(row: Row) -> str:
         asked = digits(row.asked)
     if row.possible is not None:
         share = f"{100 * row.possible / row.ours:.2g} % ({row.limit})"
-    return f"| {row.what} | {seconds(row.ours)} | {peer} | {gain} | {asked} | {share} |"
+    return [row.what, seconds(row.ours), peer, gain, asked, share]
 
 
 def seconds(value: float) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -21,6 +20,7 @@ from fastal._core import eager as eager_core
 from fastal._core import simulation as core
 from fastal._criterion import Criterion, Measured
 from fastal._record import Record, prior_loss
+from fastal._threads import one_blas_thread
 from fastal.gp import GaussianProcess
 from fastal.stopper import Stopper
 
@@ -188,29 +188,6 @@ def draw_pools(plan: Plan, runs: Ints, n: int) -> Ints:
     return rows
 
 
-class OneBlasThread:
-    """A context in which BLAS has one thread; the last of several threads to leave ends it."""
-
-    _lock = threading.Lock()
-    _inside = 0
-    _limit: Any = None
-
-    def __enter__(self) -> None:
-        cls = type(self)
-        with cls._lock:
-            if cls._inside == 0:
-                cls._limit = _selection._one_blas_thread()
-                cls._limit.__enter__()
-            cls._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        cls = type(self)
-        with cls._lock:
-            cls._inside -= 1
-            if cls._inside == 0:
-                cls._limit.__exit__(None, None, None)
-
-
 def as_spans(runs: Ints) -> tuple[tuple[int, int], ...]:
     """Return numbers as ranges.
 
@@ -238,7 +215,7 @@ def run_chunk(
     chunk = Chunk.empty(plan, np.concatenate([np.arange(low, high) for low, high in spans]))
     worker = _Worker(plan)
     done, size = 0, 1
-    with OneBlasThread():
+    with one_blas_thread():
         while size > 0:
             here = slice(done, done + size)
             if plan.make is None:
@@ -290,9 +267,9 @@ class _Worker:
         self.plan = plan
         # a criterion of another kind judges the bounds afterwards
         self.stopper = plan.stopper.copy()
-        compiled = isinstance(self.stopper, Stopper)
+        # nobody else has this stopper: compiled code may have its tracker for good
         self.tracker = self.stopper._tracker.address if isinstance(self.stopper, Stopper) else 0
-        self.whole = plan.whole or not compiled
+        self.whole = plan.whole or not self.tracker
         self._pool: Any = None
         self._work: Any = None
         self._shape: tuple[int, int] | None = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastal import _validation as check
+from fastal._threads import OneWriter, lock_of
 
 if TYPE_CHECKING:
     from fastal._record import Record
@@ -37,12 +39,43 @@ class Criterion(ABC):
     The number is a bound, or what else the criterion goes by. A stop is for ever: later numbers are
     recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
     have.
+
+    Threads may share a criterion: numbers wait for one another, and none is lost. A class of your
+    own takes its turn by ``with self._turn():`` around what it changes.
     """
+
+    # Beside the attributes: `vars` is the state of a criterion, and nothing else.
+    __slots__ = ("__dict__", "__weakref__", "_writing")
+
+    _writing: OneWriter | None
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
     # What `push` takes.
     _takes: ClassVar[str] = "a bound"
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        # Here, so that every criterion has a lock of its own, however it was made.
+        new = super().__new__(cls)
+        new._writing = None  # until it is needed
+        return new
+
+    def _lock(self) -> OneWriter:
+        """Return the lock of this criterion."""
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        """Return the lock to change the criterion under (see `OneWriter.turn`)."""
+        return self._lock().turn()
+
+    def __getstate__(self) -> Any:
+        # The rule of Python, without the lock.
+        state = super().__getstate__()
+        if isinstance(state, tuple):
+            own, slots = state
+            slots = {name: value for name, value in slots.items() if name != "_writing"}
+            state = (own, slots) if slots else own
+        return state
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -108,7 +141,12 @@ class Criterion(ABC):
     @property
     def verdict(self) -> Any:
         """The decision with its reason."""
-        return Decision(self.stopped, self.stopped_at or 0, self.reason)
+        at, reason = self._said()
+        return Decision(at is not None, at or 0, reason)
+
+    def _said(self) -> tuple[int | None, str]:
+        """Return the stop and the reason, both of one moment."""
+        return self.stopped_at, self.reason
 
     def extend(self, values: Iterable[float]) -> int | None:
         """Push each value; return the number of bounds at the first stop, or None.
@@ -123,7 +161,7 @@ class Criterion(ABC):
         int or None
             `stopped_at`.
         """
-        for value in check.finite_array("values", list(values)).tolist():
+        for value in check.finite_array("values", check.sequence("values", values)).tolist():
             self.push(value)
         return self.stopped_at
 
@@ -186,13 +224,16 @@ class Measured(Criterion):
 
     threshold: float
 
-    def __init__(self) -> None:
-        self._history: list[float] = []
-        self._stopped_at: int | None = None
+    # Measures, how many of them count, and how many there were at the stop: set as one, after a
+    # complete step. The list grows, and is not changed otherwise.
+    _steps: tuple[list[float], int, int | None]
 
-    def _value(self, n: int) -> float:
+    def __init__(self) -> None:
+        self._steps = [], 0, None
+
+    def _value(self, history: list[float], n: int) -> float:
         """Return what is compared after n steps, NaN if there is nothing yet."""
-        return self._history[n - 1] if n else math.nan
+        return history[n - 1] if n else math.nan
 
     def _passes(self, value: float) -> bool:
         """Whether that is a reason to stop; false for NaN."""
@@ -218,11 +259,19 @@ class Measured(Criterion):
         return self._step(self._measure("r", r))
 
     def _step(self, measure: float) -> bool:
-        self._history.append(measure)
-        n = len(self._history)
-        if self._stopped_at is None and self._passes(self._value(n)):
-            self._stopped_at = n
-        return self.stopped
+        """Take a measure; return whether there has been a stop."""
+        with self._turn():
+            return self._take(measure)
+
+    def _take(self, measure: float) -> bool:
+        """Take a measure, whoever has the turn."""
+        history, n, at = self._steps
+        del history[n:]  # of a step that was interrupted
+        history.append(measure)
+        if at is None and self._passes(self._value(history, n + 1)):
+            at = n + 1
+        self._steps = history, n + 1, at
+        return at is not None
 
     def extend(self, values: Iterable[float]) -> int | None:
         """Push each value; return the number of steps at the first stop, or None.
@@ -237,33 +286,43 @@ class Measured(Criterion):
         int or None
             `stopped_at`.
         """
-        for value in [self._measure("values", value) for value in values]:
+        taken = check.sequence("values", values)
+        for value in [self._measure("values", value) for value in taken]:
             self.push(value)
         return self.stopped_at
 
     def reset(self) -> Self:
         """Forget all steps; return the criterion itself."""
-        self._history, self._stopped_at = [], None
+        with self._turn():
+            self._steps = [], 0, None
         return self
 
     @property
     def stopped_at(self) -> int | None:
         """Number of steps at the stop, or None."""
-        return self._stopped_at
+        return self._steps[2]
+
+    def _measures(self) -> list[float]:
+        history, n, _ = self._steps
+        return history[:n]
 
     @property
     def history(self) -> NDArray[np.float64]:
         """The measure of each step; NaN for a step that has none."""
-        return np.array(self._history)
+        return np.array(self._measures())
 
     @property
     def reason(self) -> str:
         """Why it stopped, or why not yet."""
-        value = self._value(self._stopped_at or len(self._history))
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        history, n, at = self._steps
+        value = self._value(history, at or n)
         if math.isnan(value):
-            return f"no {self._subject} yet"
-        relation = self._relation[0] if self.stopped else self._relation[1]
-        return f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
+            return at, f"no {self._subject} yet"
+        relation = self._relation[at is None]
+        return at, f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
@@ -278,7 +337,7 @@ class Measured(Criterion):
             "kind": type(self).__name__,
             "version": FORMAT,
             **{name: _plain(getattr(self, name)) for name in self._settings},
-            "history": [None if math.isnan(value) else value for value in self._history],
+            "history": _listed(self._measures()),
         }
 
     @classmethod
@@ -295,6 +354,10 @@ class Measured(Criterion):
         return new
 
 
+def _listed(history: list[float]) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in history]
+
+
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
@@ -302,7 +365,8 @@ def _plain(value: Any) -> Any:
 class _Composition(Criterion):
     """Several criteria under one roof, each with what it goes by.
 
-    It has no state of its own: members may also be given their numbers one by one.
+    It has no state of its own: members may also be given their numbers one by one. What is given to
+    all is given to all before the next one.
     """
 
     _word: ClassVar[str]
@@ -327,11 +391,17 @@ class _Composition(Criterion):
     @property
     def history(self) -> tuple[Any, ...]:
         """The numbers of each member."""
-        return tuple(member.history for member in self.members)
+        with self._lock():
+            return tuple(member.history for member in self.members)
 
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
         r = self._measure("r", r)
+        with self._turn():
+            return self._give(r)
+
+    def _give(self, r: float) -> bool:
+        """Give one number to every member, whoever has the turn."""
         for member in self.members:
             member.push(r)
         return self.stopped
@@ -350,9 +420,10 @@ class _Composition(Criterion):
             member._begin(learner)
 
     def _see(self, learner: Any) -> bool:
-        for member in self.members:
-            member._see(learner)
-        return self.stopped
+        with self._turn():
+            for member in self.members:
+                member._see(learner)
+            return self.stopped
 
     def _stop_in(self, record: Record) -> int | None:
         return self._first([member._stop_in(record) for member in self.members])
@@ -366,23 +437,32 @@ class _Composition(Criterion):
             noise = next((value for value in given if value is not None), None)
         if noise is None:
             raise ValueError("`noise` must be given, here or to the Stopper, got None")
-        for r in np.ravel(gp_kl(mean, var, y, noise)).tolist():
-            self.push(r)
-        return self.stopped
+        bounds = np.ravel(gp_kl(mean, var, y, noise)).tolist()
+        for r in bounds:  # all agree to all before one is taken
+            self._measure("r", r)
+        with self._turn():
+            for r in bounds:
+                self._give(r)
+            return self.stopped
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        for member in self.members:
-            member.reset()
+        with self._turn():
+            for member in self.members:
+                member.reset()
         return self
 
     @property
     def reason(self) -> str:
         """Why it stopped, or why not yet: the members' reasons."""
-        return f" {self._word} ".join(member.reason for member in self._telling())
+        return self._said()[1]
 
-    def _telling(self) -> tuple[Criterion, ...]:
-        return self.members
+    def _said(self) -> tuple[int | None, str]:
+        said = [member._said() for member in self.members]
+        at = self._first([stop for stop, _ in said])
+        # of a stop, why those stopped that did; else why the others did not
+        telling = [reason for stop, reason in said if (stop is None) == (at is None)]
+        return at, f" {self._word} ".join(telling)
 
     def __repr__(self) -> str:
         sign = {"or": "|", "and": "&"}[self._word]
@@ -390,11 +470,14 @@ class _Composition(Criterion):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        return {
-            "kind": type(self).__name__,
-            "version": FORMAT,
-            "members": [member.to_dict() for member in self.members],
-        }
+        with self._lock():  # members with equally many numbers
+            members = [member.to_dict() for member in self.members]
+        return {"kind": type(self).__name__, "version": FORMAT, "members": members}
+
+    def __getstate__(self) -> Any:
+        with self._lock():  # of one moment: the members themselves would be looked at later
+            members = deepcopy(self.members)
+        return vars(self) | {"members": members}
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> _Composition:
@@ -412,9 +495,6 @@ class AnyOf(_Composition):
     def _first(self, stops: list[int | None]) -> int | None:
         return min((stop for stop in stops if stop is not None), default=None)
 
-    def _telling(self) -> tuple[Criterion, ...]:
-        return tuple(m for m in self.members if m.stopped) or self.members
-
 
 class AllOf(_Composition):
     """Stops when every member has stopped; made by ``a & b``."""
@@ -424,6 +504,3 @@ class AllOf(_Composition):
     def _first(self, stops: list[int | None]) -> int | None:
         there = [stop for stop in stops if stop is not None]
         return max(there) if len(there) == len(stops) else None
-
-    def _telling(self) -> tuple[Criterion, ...]:
-        return self.members if self.stopped else tuple(m for m in self.members if not m.stopped)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal import _memory
 from fastal._core import eager as eager_core
 from fastal._core import pool as pool_core
+from fastal._threads import one_blas_thread, workers
 from fastal._validation import class_labels
+from fastal.bound import gp_kl
 from fastal.classifier import LaplaceClassifier
 from fastal.gp import GaussianProcess
 
@@ -25,22 +25,6 @@ EAGER_BELOW = 2048
 
 # Columns of the test set's rows that one product of matrices completes.
 TEST_PANEL = 48
-
-# A pool's matrix may take this share of the machine's memory.
-MEMORY_SHARE = 0.9
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread: blocks are shared out by this module."""
-    limits: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limits
 
 
 class Selection:
@@ -65,6 +49,18 @@ class Selection:
             self.state: Any = eager_core.new_eager(self.Z, capacity, gp.amplitude, gp.mean)
         else:
             self.state = pool_core.new_pool(self.Z, capacity, gp.amplitude)
+        # The first column of the panel that is being completed, and the blocks that are done.
+        self._blocks: tuple[int, set[int]] = -1, set()
+
+    def frozen(self) -> Selection:
+        """Return another one that later labels do not change; what grows by rows is shared."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))
+        changed = (name for name in self.state._fields if name not in ("Z", "V"))
+        new.state = self.state._replace(
+            **{name: getattr(self.state, name).copy() for name in changed}
+        )
+        return new
 
     @property
     def n_labels(self) -> int:
@@ -112,10 +108,26 @@ class Selection:
             )
         if status:
             _fail(int(status), index, y)
-        if not self.eager and pool_core.panel_is_full(self.state):
-            with _one_blas_thread():
-                pool_core.complete_panel(gp._kind, gp.amplitude, self.state)
+        self.settle()
         return float(r)
+
+    def settle(self) -> None:
+        """Complete a full panel, also one that was begun and interrupted."""
+        if self.eager or not pool_core.panel_is_full(self.state):
+            return
+        with one_blas_thread():
+            if self._blocks[0] == self.state.head[pool_core.COMPLETE]:
+                self._complete_panel(map)
+            else:
+                pool_core.complete_panel(self.gp._kind, self.gp.amplitude, self.state)
+
+    def last_bound(self, y: float) -> float:
+        """Return the bound of the last label again, to rounding."""
+        last = self.n_labels - 1
+        pivot, white = float(self.state.diagonal[last]), float(self.state.white[last])
+        # L_tt^2 = s + noise,  z_t = (y - mu) / L_tt
+        var = max(pivot * pivot - self.gp.noise, 0.0)
+        return float(gp_kl(y - white * pivot, var, y, self.gp.noise))
 
     def run(
         self, y: Array, order: Ints, initial: int, target: int, tracker: int, threads: int,
@@ -129,34 +141,43 @@ class Selection:
                 bounds,
             )  # fmt: skip
         else:
-            with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
+            with one_blas_thread(), workers(threads) as pool:
                 while True:
                     code = pool_core.run(
                         gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, y, order, initial,
                         target, tracker, threads > 1, bounds,
                     )  # fmt: skip
                     if threads > 1 and pool_core.panel_is_full(self.state):
-                        self._complete_panel(workers)
+                        self._complete_panel(pool.map)
                     if code != pool_core.DONE or self.n_labels >= target:
                         break
         if code > eager_core.STOPPED or code < 0:
             index = int(order[self.n_labels]) if self.n_labels < len(order) else self.best()
             _fail(int(code) - (code > 0) * eager_core.STOPPED, index, float(y[index]))
 
-    def _complete_panel(self, workers: ThreadPoolExecutor) -> None:
-        """Complete a panel with the blocks of rows shared out among threads."""
+    def _complete_panel(self, share_out: Callable[..., Iterable[None]]) -> None:
+        """Complete a panel with the blocks of rows shared out among threads.
+
+        Ctrl-C comes while they are waited for: what is done is remembered, for `settle`.
+        """
         s = self.state
         first, last = int(s.head[pool_core.COMPLETE]), self.n_labels
-        pool_core.gather_panel(s)
+        if self._blocks[0] != first:
+            pool_core.gather_panel(s)
+            self._blocks = first, set()
+        done = self._blocks[1]
 
         def block(low: int) -> None:
+            if low in done:
+                return
             high = min(self.n, low + pool_core.ROWS)
             pool_core.complete_rows(
                 self.gp._kind, self.gp.amplitude, s.Z, s.V, s.Zl, s.rows, first, last, low, high
             )
             pool_core.shrink_rows(s.V, first, last, low, high, s.base)
+            done.add(low)
 
-        list(workers.map(block, range(0, self.n, pool_core.ROWS)))
+        list(share_out(block, range(0, self.n, pool_core.ROWS)))
         pool_core.close_panel(s)
 
     def _factor_rows(self, first: int, last: int, out: Array) -> None:
@@ -194,8 +215,8 @@ class Selection:
             )
             return sums
 
-        with _one_blas_thread(), ThreadPoolExecutor(threads) as workers:
-            total = np.sum(list(workers.map(block, range(0, m, pool_core.ROWS))), axis=0)
+        with one_blas_thread(), workers(threads) as pool:
+            total = np.sum(list(pool.map(block, range(0, m, pool_core.ROWS))), axis=0)
         # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
         losses: Array = total / (2 * m * gp.noise) + 0.5 * np.log(2 * np.pi * gp.noise)
         return losses
@@ -251,14 +272,36 @@ class ClassSelection:
 
     def accept(self, index: int, y: float) -> float:
         """Label a point; return its bound."""
+        before = self.n_labels
+        self.labels[before] = index
         try:
-            r = self.model.add(self.points[index], y)
+            return self.model.add(self.points[index], y)
         except ValueError as error:
             raise ValueError(f"the label of point {index} is of no use: {error}") from None
-        self.labels[self.n_labels - 1] = index
-        self.taken[index] = True
+        finally:
+            if self.n_labels > before:
+                self.taken[index] = True
+                self._marginals = None
+
+    def settle(self) -> None:
+        """Complete what was interrupted: labels are taken wholly, or not at all."""
+        self.taken[self.labels[: self.n_labels]] = True
         self._marginals = None
-        return r
+
+    def last_bound(self, y: float) -> float:
+        """Return the bound of the last label again."""
+        last = self.n_labels - 1
+        again = self.model.copy()
+        again.rewind(last)
+        return again.add(self.points[self.labels[last]], y)
+
+    def frozen(self) -> ClassSelection:
+        """Return another one that later labels do not change."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))
+        new.model = self.model.copy()
+        new.labels, new.taken = self.labels.copy(), self.taken.copy()
+        return new
 
     def errors(self, X: Array, y: Array, threads: int) -> Array:
         """Return the expected loss on a test set after each label, all labels taken once more."""
@@ -283,13 +326,8 @@ def _fail(status: int, index: int, y: float) -> NoReturn:
 
 
 def _check_memory(n: int, labels: int) -> None:
-    need = 8 * n * labels
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not on this platform: numpy will tell
-        return
-    if need > MEMORY_SHARE * there:
-        raise MemoryError(
-            f"a pool of {n} points with {labels} labels needs {need / 1e9:.1f} GB, this machine "
-            f"has {there / 1e9:.1f} GB: lower `max_labels` or take a part of the pool"
-        )
+    _memory.check(
+        8 * n * labels,
+        f"a pool of {n} points with {labels} labels",
+        "lower `max_labels` or take a part of the pool",
+    )

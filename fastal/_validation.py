@@ -20,10 +20,19 @@ _DOUBLE = np.dtype(np.float64)
 # The largest number that compiled code counts to.
 MOST = 2**63 - 1
 
+# The largest number in a saved state that goes on counting.
+MOST_SEEN = 2**62
+
+# More threads than this help nobody, and a system may refuse to start them.
+MOST_THREADS = 4096
+
 
 def shown(value: object) -> str:
     """Return a short form of a value for an error message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python likes to write
+        text = f"<{type(value).__name__} too long to be shown>"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -53,10 +62,40 @@ def count(name: str, value: object, minimum: int = 0, maximum: int | None = None
     """Check for a whole number of at least `minimum`, and at most `maximum` if there is one."""
     number = whole(name, value)
     if number < minimum:
-        raise ValueError(f"`{name}` must be at least {minimum}, got {number}")
+        raise ValueError(f"`{name}` must be at least {minimum}, got {shown(number)}")
     if maximum is not None and number > maximum:
         raise ValueError(f"`{name}` must be at most {maximum}, got {shown(number)}")
     return number
+
+
+def below(name: str, value: object, end: int) -> int:
+    """Check for an index, a whole number in [0, end)."""
+    number = whole(name, value)
+    if not (0 <= number < end):
+        raise ValueError(f"`{name}` must be in [0, {end}), got {shown(number)}")
+    return number
+
+
+def seed(name: str, value: object) -> int:
+    """Check for the seed of a generator: any whole number that is not negative."""
+    return count(name, value)
+
+
+def threads(name: str, value: object) -> int:
+    """Check for a number of threads."""
+    return count(name, value, 1, MOST_THREADS)
+
+
+def jobs(name: str, value: object) -> int | None:
+    """Check for a number of threads as joblib has it: -1 is one for each core, None is joblib's."""
+    if value is None:
+        return None
+    number = whole(name, value)
+    if number == 0:
+        raise ValueError(f"`{name}` must not be 0, got 0: -1 is all cores")
+    if number > MOST_THREADS:
+        raise ValueError(f"`{name}` must be at most {MOST_THREADS}, got {shown(number)}")
+    return max(number, -MOST_THREADS)
 
 
 def _double(name: str, value: numbers.Real) -> float:
@@ -100,12 +139,17 @@ def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:
     return [state[key] for key in expected]
 
 
-def state_count(name: str, value: object, minimum: int = 0, *, optional: bool = False) -> Any:
+def state_count(
+    name: str, value: object, minimum: int = 0, *, optional: bool = False, most: int = MOST
+) -> Any:
     """Check a whole number in a saved state."""
     if optional and value is None:
         return None
-    if type(value) is not int or not (minimum <= value <= MOST):
-        raise ValueError(f"`state[{name!r}]` must be an integer >= {minimum}, got {shown(value)}")
+    if type(value) is not int or not (minimum <= value <= most):
+        beyond = f", which is above {most}" if type(value) is int and value > most else ""
+        raise ValueError(
+            f"`state[{name!r}]` must be an integer >= {minimum}, got {shown(value)}{beyond}"
+        )
     return value
 
 
@@ -119,6 +163,16 @@ def probability(name: str, value: object) -> float:
     return number
 
 
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """Return what NumPy makes of some values; NumPy alone would not name the argument."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        if not isinstance(values, list | tuple):
+            raise
+        raise ValueError(f"`{name}` must have rows of equal lengths, got {shown(values)}") from None
+
+
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return an array of real numbers or booleans as it is; refuse every other dtype."""
     if type(values) is np.ndarray:
@@ -126,7 +180,7 @@ def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     elif isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"`{name}` must not be a masked array: select the values first")
     else:
-        array = np.asarray(values)
+        array = as_array(name, values)
     if array.dtype.kind not in "fiub":
         # Objects are accepted if each is a real number (pandas, Fraction, lists of them).
         numeric = array.dtype.kind == "O" and all(
@@ -270,7 +324,7 @@ def covariance(name: str, values: ArrayLike, size: int) -> Array:
 
 def lengthscales(value: object) -> float | Array:
     """Check for one positive length scale, or one per feature."""
-    if isinstance(value, numbers.Real) or np.ndim(value) == 0:  # type: ignore[arg-type]
+    if isinstance(value, numbers.Real) or as_array("lengthscale", value).ndim == 0:
         return positive("lengthscale", value)
     array = all_positive("lengthscale", value)  # type: ignore[arg-type]
     if array.ndim != 1 or array.size == 0:
@@ -305,15 +359,40 @@ def points(name: str, X: ArrayLike, features: int | None) -> Array:
     return finite_array(name, array)
 
 
+def sequence(name: str, values: Any) -> list[Any]:
+    """Return what an iterable yields."""
+    try:
+        found = iter(values)
+    except TypeError:
+        raise TypeError(f"`{name}` must be iterable, got {shown(values)}") from None
+    return list(found)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _elements(values: Any) -> Any:
+    return values.flat if isinstance(values, np.ndarray) else np.ravel(np.array(values, object))
+
+
 def indices(name: str, values: Any, n: int, wanted: str = "indices") -> NDArray[np.int64]:
     """Check for different row numbers below n; `wanted` says what else might have been given."""
-    array: NDArray[Any] = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+    array = as_array(name, values)
+    if isinstance(values, list | tuple) and any(isinstance(v, bool | np.bool_) for v in values):
         raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+    # Integers beyond 64 bits become objects or doubles, unsigned ones would wrap: as they were
+    # given, they compare as numbers do.
+    if array.dtype.kind in "fO" and all(_is_whole(value) for value in _elements(values)):
+        array = np.array(values, dtype=object)
+    elif array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+    if array.ndim != 1:
+        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+    bad = (array < 0) | (array >= n)
+    if bad.any():
+        raise ValueError(f"`{name}` must hold indices in [0, {n}), got {shown(int(array[bad][0]))}")
     chosen = array.astype(np.int64)
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < n):
-        bad = int(chosen[(chosen < 0) | (chosen >= n)][0])
-        raise ValueError(f"`{name}` must hold indices in [0, {n}), got {bad}")
     if len(np.unique(chosen)) != len(chosen):
         raise ValueError(f"`{name}` must not hold an index twice, got {shown(values)}")
     return chosen
@@ -346,7 +425,7 @@ def search_bounds(bounds: Any, allowed: tuple[str, ...]) -> dict[str, tuple[floa
             raise ValueError(f"`bounds` may have the keys {listed}, got {shown(key)}")
         try:
             low, high = (float(value) for value in pair)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"`bounds[{key!r}]` must be a pair of numbers, got {shown(pair)}"
             ) from None
@@ -366,9 +445,11 @@ def between(name: str, value: object, low: float, high: float) -> float:
 
 def labels(name: str, values: ArrayLike) -> NDArray[Any]:
     """Check for classes in one dimension: texts, booleans or finite numbers, at least one."""
-    array: NDArray[Any] = np.asarray(values)
+    array = as_array(name, values)
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         array = array.astype(str)
+    if array.dtype.kind == "O" and all(_is_whole(value) for value in array.flat):
+        raise ValueError(f"`{name}` must hold integers of at most 64 bits, got {shown(values)}")
     if array.dtype.kind not in "biufU":
         raise TypeError(f"`{name}` must hold texts, booleans or numbers, got dtype {array.dtype}")
     if array.ndim != 1 or array.size == 0:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal._core import laplace as core
 from fastal._core.covariance import covariance_row
-from fastal._prior import Prior
+from fastal._prior import Prior, scale_text
 from fastal._validation import (
     class_labels,
     code,
@@ -18,6 +18,7 @@ from fastal._validation import (
     point,
     points,
     real,
+    shown,
     state_values,
     vector,
     zero_or_more,
@@ -33,8 +34,24 @@ Ints = NDArray[np.int64]
 # Inputs that are predicted at once: their whitened covariances with 200 labels fit into the cache.
 PANEL = 128
 
+# What a label changes of all labels before it, besides the factor.
+MODE = ("a", "f", "root", "slope", "w")
+
 # A saved mode may be this far from a stationary point of the posterior.
 SAVED = 1e-6
+
+
+class Now(NamedTuple):
+    """The labels of one moment, set as one; what belongs to them is never written again.
+
+    Inputs, labels and their covariances are shared with the next moment, which writes behind them.
+    """
+
+    n: int
+    features: int | None
+    negative: int | None  # what stands for the negative class, None if there is none yet
+    work: tuple[int, int]  # Newton steps and factorisations of the last label
+    state: core.Laplace
 
 
 class LaplaceClassifier(Prior):
@@ -76,6 +93,9 @@ class LaplaceClassifier(Prior):
     factorisations as a rule: steps go on with the factor of the old mode while they converge. The
     absolute error of ``r_t`` is below 1e-13 times the amplitude (or 1e-13, if that is more).
 
+    Threads may share a classifier: changes wait for one another, and none is lost. Whoever reads
+    sees the labels of one moment, and waits for nobody.
+
     Examples
     --------
     >>> from fastal import LaplaceClassifier
@@ -90,7 +110,7 @@ class LaplaceClassifier(Prior):
     array([ 1, -1])
     """
 
-    _negative: int | None
+    _now: Now
 
     def __init__(
         self,
@@ -101,17 +121,44 @@ class LaplaceClassifier(Prior):
         kernel: str = "rbf",
         kappa: float = 0.0,
     ) -> None:
-        self._set_prior(lengthscale, amplitude, kernel)
+        self._writing = None
+        self._scales, self._variance = self._set_prior(lengthscale, amplitude, kernel)
         self._link = code("link", link, core.LINKS)
         self._kappa = zero_or_more("kappa", kappa)
-        self._clear()
+        self._now = Now(0, None, None, (0, 0), core.new_laplace(0, 0))
 
-    def _clear(self) -> None:
-        self._n = 0
-        self._features = None
-        self._negative = None
-        self._work = (0, 0)  # Newton steps and factorisations of the last label
-        self._state = core.new_laplace(0, 0)
+    # What others read; one moment each.
+
+    @property
+    def _lengthscale(self) -> float | Array:
+        return self._scales
+
+    @property
+    def _amplitude(self) -> float:
+        return self._variance
+
+    @property
+    def _n(self) -> int:
+        return self._now.n
+
+    @property
+    def _negative(self) -> int | None:
+        return self._now.negative
+
+    @property
+    def _work(self) -> tuple[int, int]:
+        return self._now.work
+
+    @property
+    def _state(self) -> core.Laplace:
+        return self._now.state
+
+    def _expected(self, now: Now | None = None) -> int | None:
+        """Return how many features an input must have, None if any will do."""
+        now = now or self._now
+        if now.n > 0:
+            return now.features
+        return None if isinstance(self._scales, float) else self._scales.size
 
     @property
     def link(self) -> str:
@@ -125,7 +172,7 @@ class LaplaceClassifier(Prior):
 
     def __repr__(self) -> str:
         return (
-            f"LaplaceClassifier(lengthscale={self._scale_text()}, "
+            f"LaplaceClassifier(lengthscale={scale_text(self._scales)}, "
             f"amplitude={self._amplitude:.6g}, link={self.link!r}, kernel={self._kernel!r}, "
             f"kappa={self._kappa:.6g}; {self._n} labels)"
         )
@@ -163,9 +210,14 @@ class LaplaceClassifier(Prior):
         >>> model.n_labels
         1
         """
-        signs, negative = class_labels("y", real("y", y), 1, self._negative)
+        label = real("y", y)
+        class_labels("y", label, 1, self._negative)
         x = point(x, self._expected())
-        return float(self._append(self._scaled("x", x[None, :]), signs, negative)[0])
+        with self._turn():
+            # Perhaps another thread has fixed classes or features meanwhile.
+            signs, negative = class_labels("y", label, 1, self._negative)
+            x = point(x, self._expected())
+            return float(self._append(self._scaled("x", x[None, :]), signs, negative)[0])
 
     def add_batch(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Add labels in order and return their bounds.
@@ -195,62 +247,62 @@ class LaplaceClassifier(Prior):
         array([0.1122, 0.0608, 0.1131])
         """
         inputs = points("X", X, self._expected())
-        signs, negative = class_labels("y", y, len(inputs), self._negative)
-        return self._append(self._scaled("X", inputs), signs, negative)
+        labels = vector("y", y, len(inputs))
+        with self._turn():
+            inputs = points("X", inputs, self._expected())
+            signs, negative = class_labels("y", labels, len(inputs), self._negative)
+            return self._append(self._scaled("X", inputs), signs, negative)
 
     def _append(self, scaled: Array, signs: Array, negative: int | None) -> Array:
-        """Add m labels, or none of them; scaled : (d, m), signs : (m,)."""
-        start, weights = self._n, self._state.a[: self._n].copy()
+        """Add m labels, or none of them, whoever has the turn; scaled : (d, m), signs : (m,)."""
+        state = self._room(len(scaled), signs.size)
+        start, work = self._now.n, self._now.work
         bounds = np.empty(signs.size)
-        self._reserve(len(scaled), start + signs.size)
-        try:
-            for i in range(signs.size):
-                bounds[i] = self._append_one(scaled[:, i], float(signs[i]))
-        except np.linalg.LinAlgError:
-            self._n = start
-            self._state.a[:start] = weights
-            core.settle(self._link, self._state, start)
-            raise
-        self._negative = negative
+        for i in range(signs.size):
+            n = start + i
+            state.Z[:, n] = scaled[:, i]
+            before = self._at_labels(state, n, n + 1) if self._kappa > 0.0 else None
+            status, r, steps, factors = core.append(
+                self._kind, self._amplitude, self._link, state, n, float(signs[i])
+            )
+            if status != 0:
+                raise np.linalg.LinAlgError(
+                    f"the mode of the posterior is not found at label {n + 1}; lower the amplitude "
+                    f"({self._amplitude:g})"
+                )
+            if before is not None:
+                after = self._at_labels(state, n + 1, n + 1)
+                r = gaussian_kl(*before, *after, jitter=self._kappa)
+            bounds[i], work = r, (steps, factors)
+        self._now = Now(start + signs.size, len(scaled), negative, work, state)
         return bounds
 
-    def _append_one(self, scaled: Array, sign: float) -> float:
-        state, n = self._state, self._n
-        state.Z[:, n] = scaled
-        before = self._at_labels(n + 1) if self._kappa > 0.0 else None
-        status, r, steps, factors = core.append(
-            self._kind, self._amplitude, self._link, state, n, sign
-        )
-        if status != 0:
-            raise np.linalg.LinAlgError(
-                f"the mode of the posterior is not found at label {n + 1}; lower the amplitude "
-                f"({self._amplitude:g})"
-            )
-        self._n, self._work = n + 1, (steps, factors)
-        if before is not None:
-            r = gaussian_kl(*before, *self._at_labels(n + 1), jitter=self._kappa)
-        return float(r)
+    def _at_labels(self, state: core.Laplace, n: int, inputs: int) -> tuple[Array, Array]:
+        """Return mean and covariance, given n labels, at the first inputs kept."""
+        return self._posterior(np.ascontiguousarray(state.Z[:, :inputs]), state, n)
 
-    def _at_labels(self, n: int) -> tuple[Array, Array]:
-        """Return mean and covariance at the first n inputs kept; they may have no label yet."""
-        return self._posterior(np.ascontiguousarray(self._state.Z[:, :n]))
+    def _room(self, features: int, more: int) -> core.Laplace:
+        """Return a state for the next labels: mode and factor are copies, to be changed.
 
-    def _reserve(self, features: int, total: int) -> None:
-        """Make room for so many labels; the capacity at least doubles."""
-        old, n = self._state, self._n
-        if self._features == features and total <= old.a.size:
-            return
-        # An odd multiple of 8: rows begin at the same place of a cache line, but those of one
-        # column do not all compete for the same lines.
-        capacity = 8 * (-(-max(2 * old.a.size, total, CAPACITY) // 8) | 1)
-        new = core.new_laplace(features, capacity)
-        if n > 0:
-            new.Z[:, :n] = old.Z[:, :n]
-            for name in ("K", "U"):
-                getattr(new, name)[:n, :n] = getattr(old, name)[:n, :n]
-            for name in ("sign", "a", "f", "root", "slope", "w"):
-                getattr(new, name)[:n] = getattr(old, name)[:n]
-        self._state, self._features = new, features
+        The rest is shared, with room for the labels behind; where there is none, the capacity at
+        least doubles.
+        """
+        n, old = self._now.n, self._now.state
+        T, total = old.a.size, n + more
+        if self._now.features == features and total <= T:
+            fresh = {name: np.zeros(T) for name in MODE}
+            new = old._replace(U=np.empty((T, T)), **fresh)
+        else:
+            # An odd multiple of 8: rows begin at the same place of a cache line, but those of one
+            # column do not all compete for the same lines.
+            new = core.new_laplace(features, 8 * (-(-max(2 * T, total, CAPACITY) // 8) | 1))
+            if n > 0:
+                new.Z[:, :n], new.K[:n, :n] = old.Z[:, :n], old.K[:n, :n]
+                new.sign[:n] = old.sign[:n]
+        new.U[:n, :n] = old.U[:n, :n]
+        for name in MODE:
+            getattr(new, name)[:n] = getattr(old, name)[:n]
+        return new
 
     # Asking.
 
@@ -297,16 +349,22 @@ class LaplaceClassifier(Prior):
         return_var, return_cov = flag("return_var", return_var), flag("return_cov", return_cov)
         if return_var and return_cov:
             raise ValueError("`return_var` and `return_cov` must not both be True")
-        scaled = self._scaled("X", points("X", X, self._expected()))
+        inputs = points("X", X, self._expected())
+        now, scaled = self._look(inputs)
         if return_cov:
-            return self._posterior(scaled)
-        mean, var = self._marginals(scaled, return_var)
+            return self._posterior(scaled, now.state, now.n)
+        mean, var = self._marginals(scaled, return_var, now)
         return (mean, var) if return_var else mean
 
-    def _posterior(self, scaled: Array) -> tuple[Array, Array]:
-        """Return mean and covariance at scaled inputs, (d, m)."""
-        state, n, m = self._state, self._n, scaled.shape[1]
-        cov = self._covariance(scaled, m, scaled, 0, m)
+    def _look(self, inputs: Array) -> tuple[Now, Array]:
+        """Return the labels of this moment, and inputs to predict at, scaled."""
+        now = self._now
+        return now, self._scaled("X", points("X", inputs, self._expected(now)))
+
+    def _posterior(self, scaled: Array, state: core.Laplace, n: int) -> tuple[Array, Array]:
+        """Return mean and covariance at scaled inputs, (d, m), given n labels."""
+        m = scaled.shape[1]
+        cov = self._covariance(self._amplitude, scaled, m, scaled, 0, m)
         V = np.empty((n, m))
         core.covariances(self._kind, self._amplitude, state, n, scaled, V)
         mean: Array = state.a[:n] @ V
@@ -316,16 +374,19 @@ class LaplaceClassifier(Prior):
         np.maximum(diagonal, 0.0, out=diagonal)
         return mean, cov
 
-    def _marginals(self, scaled: Array, variances: bool = True) -> tuple[Array, Array]:
+    def _marginals(
+        self, scaled: Array, variances: bool = True, now: Now | None = None
+    ) -> tuple[Array, Array]:
         """Return means and, if wanted, variances at scaled inputs, (d, m), panel by panel."""
-        m = scaled.shape[1]
+        now = now or self._now
+        m, n = scaled.shape[1], now.n
         mean, var = np.empty(m), np.empty(m if variances else 0)
-        C = np.empty((4, self._n))  # not that of the state: threads may predict side by side
+        C = np.empty((4, n))  # not that of the state: threads may predict side by side
         for low in range(0, m, PANEL):
             panel = np.ascontiguousarray(scaled[:, low : low + PANEL])
             core.marginals(
-                self._kind, self._amplitude, self._state, self._n, panel,
-                np.empty((self._n, panel.shape[1])), C, mean[low : low + PANEL],
+                self._kind, self._amplitude, now.state, n, panel,
+                np.empty((n, panel.shape[1])), C, mean[low : low + PANEL],
                 var[low : low + PANEL],
             )  # fmt: skip
         return mean, var
@@ -357,8 +418,8 @@ class LaplaceClassifier(Prior):
         array([[0.4246, 0.5754],
                [0.5   , 0.5   ]])
         """
-        scaled = self._scaled("X", points("X", X, self._expected()))
-        return self._probabilities(*self._marginals(scaled))
+        now, scaled = self._look(points("X", X, self._expected()))
+        return self._probabilities(*self._marginals(scaled, now=now))
 
     def _probabilities(self, mean: Array, var: Array) -> Array:
         out = np.empty((mean.size, 2))
@@ -386,8 +447,9 @@ class LaplaceClassifier(Prior):
         >>> model.predict([-0.5, 0.5, 2.5])
         array([1, 1, 0])
         """
-        mean, _ = self._marginals(self._scaled("X", points("X", X, self._expected())), False)
-        negative = -1 if self._negative is None else self._negative
+        now, scaled = self._look(points("X", X, self._expected()))
+        mean, _ = self._marginals(scaled, False, now)
+        negative = -1 if now.negative is None else now.negative
         return np.where(mean >= 0.0, 1, negative).astype(np.int64)
 
     def expected_loss(self, X: ArrayLike, y: ArrayLike) -> Array:
@@ -419,11 +481,13 @@ class LaplaceClassifier(Prior):
         array([0.6208, 0.9769])
         """
         inputs = points("X", X, self._expected())
-        signs, _ = class_labels("y", y, len(inputs), self._negative)
-        return self._losses(self._scaled("X", inputs), signs)
+        labels = vector("y", y, len(inputs))
+        now, scaled = self._look(inputs)
+        signs, _ = class_labels("y", labels, len(inputs), now.negative)
+        return self._losses(scaled, signs, now)
 
-    def _losses(self, scaled: Array, signs: Array) -> Array:
-        mean, var = self._marginals(scaled)
+    def _losses(self, scaled: Array, signs: Array, now: Now | None = None) -> Array:
+        mean, var = self._marginals(scaled, now=now)
         out = np.empty(signs.size)
         core.expected_losses(self._link, signs, mean, var, out)
         return out
@@ -444,8 +508,9 @@ class LaplaceClassifier(Prior):
         >>> round(model.log_marginal_likelihood(), 6)
         -0.700655
         """
-        state, n = self._state, self._n
-        fit = core.differentiate(self._link, state.sign, state.f, n, state.slope, state.w)
+        now = self._now
+        state, n = now.state, now.n
+        fit = core.differentiate(self._link, state.sign, state.f, n, np.empty(n), np.empty(n))
         # log p(y | f) - 1/2 f^T K^-1 f - 1/2 log |B|
         logs = np.log(np.diagonal(state.U)[:n]).sum()
         return float(fit - 0.5 * (state.a[:n] @ state.f[:n]) - logs)
@@ -470,19 +535,23 @@ class LaplaceClassifier(Prior):
         1
         """
         n = count("n", n)
-        if n > self._n:
-            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {n}")
-        if n == self._n:
-            return
-        state = self._state
-        core.multiply(state.K, state.a, n, state.f)
-        status, steps, factors = core.find_mode(self._link, state, n, False)
-        if status != 0:  # pragma: no cover
-            raise np.linalg.LinAlgError(f"the mode of the posterior of {n} labels is not found")
-        core.settle(self._link, state, n)
-        self._n, self._work = n, (steps, factors)
-        if not (state.sign[:n] < 0.0).any():
-            self._negative = None
+        with self._turn():
+            now = self._now
+            if n > now.n:
+                raise ValueError(
+                    f"`n` must be at most the number of labels, {now.n}, got {shown(n)}"
+                )
+            if n == now.n:
+                return
+            # All of its own: the rows behind are written again.
+            state = core.Laplace(*(array.copy() for array in now.state))
+            core.multiply(state.K, state.a, n, state.f)
+            status, steps, factors = core.find_mode(self._link, state, n, False)
+            if status != 0:  # pragma: no cover
+                raise np.linalg.LinAlgError(f"the mode of the posterior of {n} labels is not found")
+            core.settle(self._link, state, n)
+            negative = now.negative if (state.sign[:n] < 0.0).any() else None
+            self._now = Now(n, now.features, negative, (steps, factors), state)
 
     def copy(self) -> LaplaceClassifier:
         """Return a classifier of its own with the same labels.
@@ -502,8 +571,9 @@ class LaplaceClassifier(Prior):
         (0, 1)
         """
         new = type(self).__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new._state = core.Laplace(*(array.copy() for array in self._state))
+        now = self._now
+        vars(new).update(vars(self) | {"_writing": None})
+        new._now = now._replace(state=core.Laplace(*(array.copy() for array in now.state)))
         return new
 
     def __copy__(self) -> LaplaceClassifier:
@@ -532,8 +602,9 @@ class LaplaceClassifier(Prior):
         >>> again.predict_proba([0.5]) == model.predict_proba([0.5])
         array([[ True,  True]])
         """
-        state, n, scale = self._state, self._n, self._lengthscale
-        negative = -1 if self._negative is None else self._negative
+        now, scale = self._now, self._lengthscale
+        state, n = now.state, now.n
+        negative = -1 if now.negative is None else now.negative
         return {
             "kind": "LaplaceClassifier",
             "version": 1,
@@ -568,7 +639,8 @@ class LaplaceClassifier(Prior):
         )
         if (kind, version) != ("LaplaceClassifier", 1):
             raise ValueError(
-                f"`state` must describe a LaplaceClassifier of version 1, got {[kind, version]}"
+                f"`state` must describe a LaplaceClassifier of version 1, got "
+                f"{shown([kind, version])}"
             )
         try:
             new = cls(lengthscale, amplitude=amplitude, link=link, kernel=kernel, kappa=kappa)
@@ -577,17 +649,15 @@ class LaplaceClassifier(Prior):
             if n:
                 Z = points("scaled_inputs", inputs, new._expected())
                 class_labels("labels", labels, len(Z), None)
-                new._restore(Z.T, signs, vector("weights", weights, n))
-                new._negative = negative
+                new._restore(Z.T, signs, vector("weights", weights, n), negative)
         except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
-    def _restore(self, Z: Array, signs: Array, weights: Array) -> None:
+    def _restore(self, Z: Array, signs: Array, weights: Array, negative: int | None) -> None:
         """Take inputs, labels and the weights of their mode, into an empty classifier."""
         d, n = Z.shape
-        self._reserve(d, n)
-        kept = self._state
+        kept = self._room(d, n)
         kept.Z[:, :n], kept.sign[:n], kept.a[:n] = Z, signs, weights
         for i in range(n):
             covariance_row(self._kind, self._amplitude, kept.Z, 0, i + 1, kept.Z, i, kept.K[i])
@@ -596,7 +666,7 @@ class LaplaceClassifier(Prior):
         # At the mode the gradient, slope - a, is zero.
         if not (np.abs(kept.slope[:n] - weights).max() <= SAVED):
             raise ValueError("`weights` are not those of the mode of the labels")
-        self._n = n
+        self._now = Now(n, d, negative, (0, 0), kept)
 
 
 def model_from_dict(state: Any) -> GaussianProcess | LaplaceClassifier:

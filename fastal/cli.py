@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 ALTERNATIVES = ("less", "greater", "two-sided")
 METHODS = ("auto", "exact", "normal")
 
+# Arguments of the library that are options here.
+OPTIONS = "runs|n_runs|jobs|n_jobs|pool_size|max_labels|seed|horizon|window|min_bounds|patience"
+
+MOST_DIGITS = 18  # more than there will ever be, and no more than the core can count
+
 NO_STOP = 3  # exit status of `watch` when the input ends without a stop
 
 
@@ -89,6 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has what it wanted, as in `fastal ... | head -1`
         _drop_output()
         return gone
+    except MemoryError as error:
+        return _fail(in_options(str(error)) or "out of memory")
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as in a shell
     except OSError as error:
@@ -100,6 +107,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(message: str) -> int:
     print("fastal:", " ".join(message.split("\n")), file=sys.stderr)
     return 2
+
+
+def in_options(text: str) -> str:
+    """Return a message about arguments of the library as one about options."""
+    names = {"n_runs": "runs", "n_jobs": "jobs"}
+
+    def option(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"--{names.get(name, name).replace('_', '-')}"
+
+    return re.sub(f"`({OPTIONS})`", option, text)
 
 
 def _drop_output() -> None:
@@ -340,15 +358,25 @@ def _positive(text: str) -> float:
     return value
 
 
-def _count(minimum: int) -> Callable[[str], int]:
+def _count(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     def count(text: str) -> int:
-        # Eighteen digits are more bounds than there will be, and no more than the core can count.
-        if not (re.fullmatch("[0-9]{1,18}", text) and int(text) >= minimum):
-            message = f"must be a whole number of at least {minimum}, got {_short(text)}"
+        written = re.fullmatch("[0-9]+", text) is not None
+        value = int(text) if written and len(text) <= MOST_DIGITS else -1
+        if value < minimum or (maximum is not None and value > maximum):
+            limits = f"of at least {minimum}" if maximum is None else f"in {minimum}..{maximum}"
+            message = f"must be a whole number {limits}, got {_short(text)}"
+            if maximum is None and written and value < 0:
+                message += f" of more than {MOST_DIGITS} digits"
             raise argparse.ArgumentTypeError(message)
-        return int(text)
+        return value
 
     return count
+
+
+def _threads(text: str) -> int:
+    from ._validation import MOST_THREADS
+
+    return _count(0, MOST_THREADS)(text)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -393,7 +421,7 @@ def _stopper(arguments: argparse.Namespace) -> Stopper:
     try:
         return Stopper(**{name: getattr(arguments, name) for name in names.split()})
     except ValueError as error:  # an alpha or a horizon beyond the tables
-        raise _UserError(str(error)) from None
+        raise _UserError(in_options(str(error))) from None
 
 
 def _feed(stopper: Stopper, path: str, follow: bool, report: _Report) -> None:

@@ -54,7 +54,7 @@ def add_demo(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from .cli import _alpha
+    from .cli import _alpha, _count
 
     parser = commands.add_parser(
         "demo",
@@ -66,14 +66,14 @@ def add_demo(commands: Commands) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=_whole(0),
+        type=_count(0),
         default=DEMO_SEED,
         metavar="N",
         help=f"draws the pool and the first label (default: {DEMO_SEED})",
     )
     parser.add_argument(
         "--labels",
-        type=_whole(2, DEMO_POINTS // 2),
+        type=_count(2, DEMO_POINTS // 2),
         default=DEMO_POOL,
         metavar="N",
         help=f"size of the pool, the labels to be had (default: {DEMO_POOL})",
@@ -98,7 +98,7 @@ def add_run(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from .cli import _alpha, _positive
+    from .cli import _alpha, _count, _positive
 
     parser = commands.add_parser(
         "run",
@@ -135,13 +135,13 @@ def add_run(commands: Commands) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=_whole(0),
+        type=_count(0),
         default=0,
         metavar="N",
         help="draws the rows held out and the first label (default: 0)",
     )
     parser.add_argument(
-        "--max-labels", type=_whole(2), metavar="N", help="most labels (default: the whole pool)"
+        "--max-labels", type=_count(2), metavar="N", help="most labels (default: the whole pool)"
     )
     parser.add_argument(
         "--out",
@@ -154,21 +154,6 @@ def add_run(commands: Commands) -> None:
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress on a terminal")
-
-
-def _whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
-    import argparse
-
-    def whole(text: str) -> int:
-        # Eighteen digits are more than anybody needs, and few enough to be shown in an error.
-        value = int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
-        if value < minimum or (maximum is not None and value > maximum):
-            limits = f"of at least {minimum}" if maximum is None else f"in {minimum}..{maximum}"
-            shown = text if len(text) <= 40 else text[:37] + "..."
-            raise argparse.ArgumentTypeError(f"must be a whole number {limits}, got {shown!r}")
-        return value
-
-    return whole
 
 
 # fastal demo ------------------------------------------------------------------------------------
@@ -254,7 +239,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from .cli import _UserError
+    from .cli import _UserError, in_options
     from .table import TableError, read_table
 
     name = arguments.file
@@ -295,8 +280,7 @@ def _run(arguments: argparse.Namespace) -> int:
             errors = _Errors.of(runs, y[test], lambda run: run.gp.predict(X[test]), y_scale)
         except (ValueError, MemoryError, np.linalg.LinAlgError) as error:
             # The learner speaks of its arguments; here they are options.
-            text = str(error).replace("`max_labels`", "--max-labels")
-            raise _UserError(f"{name}: {text}") from None
+            raise _UserError(f"{name}: {in_options(str(error))}") from None
         ahead = _look_ahead(X[pool], gp, final := runs.last)
 
     features = "1 feature" if len(table.features) == 1 else f"{len(table.features)} features"

@@ -120,7 +120,7 @@ def add_compare(commands: Commands) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, out: str | None) -> None:
-    from .cli import _count
+    from .cli import _count, _threads
 
     parser.add_argument(
         "--runs", type=_count(1), default=100, metavar="N", help="campaigns (default: 100)"
@@ -130,7 +130,7 @@ def _add_common(parser: argparse.ArgumentParser, out: str | None) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_count(0),
+        type=_threads,
         default=0,
         metavar="N",
         help="threads (default: 0, all cores); they do not change results",
@@ -195,12 +195,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 @contextmanager
 def _in_words() -> Iterator[None]:
     """Turn what data or files can do wrong into the user's one line."""
-    from .cli import _UserError
+    from .cli import _UserError, in_options
 
     try:
         yield
-    except (ValueError, OSError, ImportError) as error:
-        raise _UserError(str(error)) from None
+    except (ValueError, MemoryError, OSError, ImportError) as error:
+        raise _UserError(in_options(str(error))) from None
 
 
 def _written(folder: str, files: dict[str, Callable[[str], object]]) -> None:

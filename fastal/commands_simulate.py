@@ -33,7 +33,7 @@ def add_simulate(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from .cli import _alpha, _count
+    from .cli import _alpha, _count, _threads
 
     parser = commands.add_parser(
         "simulate",
@@ -60,7 +60,7 @@ def add_simulate(commands: Commands) -> None:
         help="keep finished runs in this file; the same command goes on where it was interrupted",
     )
     parser.add_argument(
-        "--jobs", type=_count(0), default=0, metavar="N", help="threads (default: 0, all cores)"
+        "--jobs", type=_threads, default=0, metavar="N", help="threads (default: 0, all cores)"
     )
     parser.add_argument(
         "--seed", type=_count(0), default=0, metavar="N", help="seed of the pools (default: 0)"
@@ -73,7 +73,7 @@ def add_simulate(commands: Commands) -> None:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    from .cli import _UserError
+    from .cli import _UserError, in_options
     from .table import read_table
 
     try:
@@ -104,8 +104,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
             store=arguments.store,
             progress=sys.stderr is not None,
         )
-    except (ValueError, OSError) as error:
-        raise _UserError(str(error)) from None
+    except (ValueError, MemoryError, OSError) as error:
+        raise _UserError(in_options(str(error))) from None
     print(result)
     if arguments.out is not None:
         try:

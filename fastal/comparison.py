@@ -182,9 +182,9 @@ def compare(
     if pool_size is None:
         pool_size = max(2, min(PAPER_POOL, len(labels) // 2))
     size = check.count("pool_size", pool_size, 2)
-    first = check.count("seed", seed)
+    first = check.seed("seed", seed)
     problem = Problem("data", points, labels, size, gp)
-    settings: dict[str, Any] = {"jobs": jobs, "progress": progress}
+    settings: dict[str, Any] = {"jobs": check.jobs("jobs", jobs), "progress": progress}
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
     tuning = campaigns(problem, count, first + 1_000_003, **settings)
     campaign = campaigns(problem, count, first, more=tuple(AHEAD.values()), **settings)

@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotri
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal._core.cholesky import NOISE
 from fastal._criterion import FORMAT, AllOf, AnyOf, Criterion, Measured
 from fastal._record import Record, prior_loss
 from fastal.bound import alquier_bound
-from fastal.gp import GaussianProcess
+from fastal.gp import GaussianProcess, Now
 from fastal.stability import (
     ErrorStability,
     MaxUncertainty,
@@ -67,7 +68,7 @@ class _Counter(Criterion):
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._limit = check.count("n", n, 1)
+        self._limit = check.count("n", n, 1, check.MOST)
         self._seen = 0
 
     def push(self, r: float) -> bool:
@@ -77,12 +78,14 @@ class _Counter(Criterion):
 
     def update(self, *label: Any, **more: Any) -> bool:
         """Count one label, whatever is said about it; return whether there has been a stop."""
-        self._seen += 1
-        return self.stopped
+        with self._turn():
+            self._seen += 1
+            return self.stopped
 
     @property
     def history(self) -> NDArray[np.int64]:
         """The number of bounds after each."""
+        _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
         return np.arange(1, self._seen + 1)
 
     def _see(self, learner: Any) -> bool:
@@ -90,13 +93,28 @@ class _Counter(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        self._seen = 0
+        with self._turn():
+            self._seen = 0
         return self
 
     @property
     def stopped_at(self) -> int | None:
         """Number of bounds at the stop, or None."""
         return self._limit if self._seen >= self._limit else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        seen = self._seen
+        stopped = seen >= self._limit
+        return self._limit if stopped else None, self._why(stopped, seen)
+
+    @abstractmethod
+    def _why(self, stopped: bool, seen: int) -> str:
+        """Return the reason after so many bounds."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n})"
@@ -114,7 +132,7 @@ class _Counter(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> _Counter:
         n, seen = check.state_values(state, ("n", "seen"))
         new = cls(check.state_count("n", n, 1))
-        new._seen = check.state_count("seen", seen)
+        new._seen = check.state_count("seen", seen, most=check.MOST_SEEN)
         return new
 
 
@@ -134,12 +152,10 @@ class FixedBudget(_Counter):
     (3, 'the budget of 3 bounds is used up')
     """
 
-    @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        if self.stopped:
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
             return f"the budget of {self._limit} bounds is used up"
-        return f"{self._limit - self._seen} of {self._limit} bounds are left"
+        return f"{self._limit - seen} of {self._limit} bounds are left"
 
 
 class MinLabels(_Counter):
@@ -159,12 +175,10 @@ class MinLabels(_Counter):
     30
     """
 
-    @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        if self.stopped:
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
             return f"the least number of {self._limit} bounds is reached"
-        return f"at least {self._limit} bounds are wanted, {self._seen} are there"
+        return f"at least {self._limit} bounds are wanted, {seen} are there"
 
 
 # The criteria of the experiments ------------------------------------------------------------------
@@ -345,13 +359,9 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
     >>> max_variances(GaussianProcess(noise=0.01), [0.0, 1.0, 9.0], [0, 2]).round(4)
     array([1.    , 0.6358])
     """
-    rows = np.asarray(order)
-    n = len(np.atleast_1d(np.asarray(X)))
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise TypeError(f"`order` must be row numbers, got {check.shown(order)}")
-    if len(np.unique(rows)) != len(rows) or not ((rows >= 0) & (rows < n)).all():
-        raise ValueError(f"`order` must hold different rows in [0, {n}), got {check.shown(order)}")
-    return _run(gp, X, np.zeros(n), rows.astype(np.int64)).largest_variances()
+    points = check.points("X", X, None)
+    rows = check.indices("order", order, len(points), "row numbers")
+    return _run(gp, points, np.zeros(len(points)), rows).largest_variances()
 
 
 class CrossValidation(_OfProcess):
@@ -388,21 +398,25 @@ class CrossValidation(_OfProcess):
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
         super().__init__(threshold)
-        self.folds = check.count("folds", folds, 2)
+        self.folds = check.count("folds", folds, 2, check.MOST)
 
     def _of(self, gp: GaussianProcess) -> float:
-        return cross_validation_error(gp, self.folds) if gp.n_labels >= self.folds else math.nan
+        def look(now: Now) -> float:
+            enough = now[0] >= self.folds
+            return _cross_validation_error(gp, now, self.folds) if enough else math.nan
+
+        return _labelled(gp)._read(look)
 
     def _all(self, record: Record) -> Array:
         return record.cross_validation(self.folds)
 
 
-def _inverse(gp: GaussianProcess) -> tuple[Array, Array, Array]:
+def _inverse(gp: GaussianProcess, now: Now) -> tuple[Array, Array, Array]:
     """Return A = (K + noise I)^-1, alpha = A (y - mean) and the noise of each label."""
-    n = gp.n_labels
-    lower, _ = dpotri(gp._L[:n, :n], lower=1)
+    n, kept = now
+    lower, _ = dpotri(kept.L[:n, :n], lower=1)
     A = np.tril(lower) + np.tril(lower, -1).T
-    return A, gp._weights(), gp._labels[NOISE, :n]
+    return A, gp._weights(now), kept.labels[NOISE, :n].copy()
 
 
 def _loss(squares: Array, noise: Array) -> float:
@@ -435,9 +449,16 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
     3.1745
     """
     number = check.count("folds", folds, 2)
-    if _labelled(gp).n_labels < number:
-        raise ValueError(f"`gp` must have at least {number} labels, got {gp.n_labels}")
-    A, alpha, noise = _inverse(gp)
+    return _labelled(gp)._read(lambda now: _cross_validation_error(gp, now, number))
+
+
+def _cross_validation_error(gp: GaussianProcess, now: Now, number: int) -> float:
+    if now[0] < number:
+        raise ValueError(
+            f"`gp` must have at least {check.shown(number)} labels for so many `folds`, got "
+            f"{now[0]}"
+        )
+    A, alpha, noise = _inverse(gp, now)
     squares = np.empty(len(alpha))
     for first in range(number):
         fold = slice(first, None, number)
@@ -465,7 +486,7 @@ def cross_validation_errors(
     array
         One value a label; NaN while there are fewer than `folds`.
     """
-    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2))
+    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.MOST))
 
 
 class PACBayes(_OfProcess):
@@ -543,12 +564,17 @@ def pac_bayes_bound(
     >>> round(pac_bayes_bound(gp, loss_range=1.0), 4)
     5.8124
     """
-    divergence = _labelled(gp).prior_kl(jitter=check.zero_or_more("kappa", kappa))
-    A, alpha, noise = _inverse(gp)
-    # y - mu = noise alpha,  Sigma = noise - noise A noise
-    squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
-    risk = _loss(squares, noise)
-    return alquier_bound(risk, divergence, gp.n_labels, loss_range, delta=delta)
+    jitter = check.zero_or_more("kappa", kappa)
+
+    def look(now: Now) -> float:
+        divergence = gp._prior_kl(now, jitter)
+        A, alpha, noise = _inverse(gp, now)
+        # y - mu = noise alpha,  Sigma = noise - noise A noise
+        squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
+        risk = _loss(squares, noise)
+        return alquier_bound(risk, divergence, now[0], loss_range, delta=delta)
+
+    return _labelled(gp)._read(look)
 
 
 def pac_bayes_bounds(

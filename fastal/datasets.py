@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal import _memory
 from fastal import _validation as check
 
 LOW, HIGH = -5.0, 15.0  # range of the inputs of `artificial`
@@ -114,7 +115,9 @@ def artificial(
     """
     n = check.count("n", n, 1)
     noise = check.zero_or_more("noise", noise)
-    rng = np.random.default_rng(check.count("seed", seed))
+    rng = np.random.default_rng(check.seed("seed", seed))
+    # inputs, labels, noise and the three terms of the curve
+    _memory.check(8 * 6 * n, f"a data set of `n` = {check.shown(n)} points", "lower `n`")
     x = rng.uniform(LOW, HIGH, size=n)
     y = artificial_mean(x) + noise * rng.normal(size=n)
     return x[:, np.newaxis], y

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal, NoReturn, overload
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from fastal._core.cholesky import (
     unpack_lower,
 )
 from fastal._core.covariance import KINDS, covariance_rows
-from fastal._prior import Prior
+from fastal._prior import Prior, scale_text
 from fastal._validation import (
     all_positive,
     count,
@@ -33,15 +34,20 @@ from fastal._validation import (
     positive,
     real,
     search_bounds,
+    shown,
     state_values,
     vector,
     zero_or_more,
 )
+from fastal._validation import seed as checked_seed
 from fastal.bound import gp_prior_kl, prior_kl_of_factor
 
 __all__ = ["GaussianProcess"]
 
 Array = NDArray[np.float64]
+Found = TypeVar("Found")
+
+_ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 # A label this many prior variances (amplitude + noise) from the mean, squared, is out of what the
 # prior can explain: ten standard deviations.
@@ -65,8 +71,35 @@ PANEL = 512
 SCREEN_ROWS = 250
 SCREEN_STEPS = 40
 
+# More starts would take days for the smallest data.
+MOST_RESTARTS = 1_000_000
+
 # Different optima of the screening that are followed up on all rows.
 POLISHED = 3
+
+
+class Kept(NamedTuple):
+    """Parameters and buffers of a process; the rows of the first n labels are only read.
+
+    Whoever has the turn writes the rows behind them, and then says that there are more. After a
+    `rewind` rows are written again: it makes a new one of these, by which a reader notices.
+    """
+
+    lengthscale: float | Array
+    noise: float
+    amplitude: float
+    mean: float
+    shape: tuple[int] | None  # of an input, None before the first label
+    capacity: int
+    Z: Array  # (d, capacity) inputs over length scales
+    labels: Array  # (3, capacity) target, whitened target and noise
+    L: Array  # (capacity, capacity)
+    x: Array  # (d,) scratch: the input that is being added
+    per_length: Array  # (d,) reciprocal length scales
+
+
+# Number of labels, and where they are: set as one, after a complete change.
+Now = tuple[int, Kept]
 
 
 class GaussianProcess(Prior):
@@ -107,6 +140,9 @@ class GaussianProcess(Prior):
     A pivot that is not above four roundings of its diagonal entry raises LinAlgError: the
     label repeats what the factor already knows to the last digit.
 
+    Threads may share a process: changes wait for one another, and none is lost. Whoever reads sees
+    the labels of one moment, and waits for nobody.
+
     Examples
     --------
     >>> from fastal import GaussianProcess
@@ -118,7 +154,9 @@ class GaussianProcess(Prior):
     (array([0.5306, 0.1795]), array([0.0066, 0.9493]))
     """
 
-    _alpha: Array | None
+    _now: Now
+    # The weights of `_weights`, and the labels that they belong to.
+    _alpha: tuple[Now, Array] | None
 
     def __init__(
         self,
@@ -129,45 +167,101 @@ class GaussianProcess(Prior):
         mean: float = 0.0,
         kernel: str = "rbf",
     ) -> None:
-        self._set_prior(lengthscale, amplitude, kernel)
-        self._noise = positive("noise", noise)
-        self._mean = real("mean", mean)
+        self._writing = None
+        scale, variance = self._set_prior(lengthscale, amplitude, kernel)
         self._warned = False
-        self._clear()
+        self._clear(scale, positive("noise", noise), variance, real("mean", mean))
 
-    def _set(self, lengthscale: float | Array, noise: float, amplitude: float, mean: float) -> None:
-        self._lengthscale = lengthscale
-        self._noise = noise
-        self._amplitude = amplitude
-        self._mean = mean
-
-    def _clear(self) -> None:
-        """Forget the labels and the buffers."""
-        self._n = 0
-        self._capacity = 0
-        self._shape: tuple[int, ...] | None = None
-        self._features = None
+    def _clear(
+        self, lengthscale: float | Array, noise: float, amplitude: float, mean: float
+    ) -> None:
+        """Take parameters; forget the labels and the buffers."""
+        none, nothing = np.empty((0, 0)), np.empty(0)
         self._alpha = None
-        self._x = self._per_length = np.empty(0)
-        self._Z = self._labels = self._L = np.empty((0, 0))
+        self._now = 0, Kept(
+            lengthscale, noise, amplitude, mean, None, 0, none, none, none, nothing, nothing
+        )  # fmt: skip
+
+    @property
+    def _parameters(self) -> tuple[float | Array, float, float, float]:
+        kept = self._now[1]
+        return kept.lengthscale, kept.noise, kept.amplitude, kept.mean
+
+    @property
+    def amplitude(self) -> float:
+        """Prior variance of the function."""
+        return self._now[1].amplitude
+
+    # What others read; one moment each.
+
+    @property
+    def _n(self) -> int:
+        return self._now[0]
+
+    @property
+    def _features(self) -> int | None:
+        shape = self._now[1].shape
+        return None if shape is None else shape[0]
+
+    @property
+    def _lengthscale(self) -> float | Array:
+        return self._now[1].lengthscale
+
+    @property
+    def _amplitude(self) -> float:
+        return self._now[1].amplitude
+
+    @property
+    def _Z(self) -> Array:  # noqa: N802
+        return self._now[1].Z
+
+    @property
+    def _labels(self) -> Array:
+        return self._now[1].labels
+
+    @property
+    def _L(self) -> Array:  # noqa: N802
+        return self._now[1].L
+
+    def _expected(self) -> int | None:
+        return _features(self._now)
+
+    def _read(self, look: Callable[[Now], Found]) -> Found:
+        """Return what `look` finds among the labels of one moment.
+
+        Labels that are added leave the others as they are. Only if it was rewound meanwhile, rows
+        may be new: then once more, while nobody changes it.
+        """
+        now = self._now
+        try:
+            found = look(now)
+        except Exception:
+            if self._now[1] is now[1]:
+                raise
+        else:
+            if self._now[1] is now[1]:
+                return found
+        with self._lock():
+            return look(self._now)
 
     # What the process is.
 
     @property
     def noise(self) -> float:
         """Noise variance of a label that is added without one of its own."""
-        return self._noise
+        return self._now[1].noise
 
     @property
     def mean(self) -> float:
         """Prior mean."""
-        return self._mean
+        return self._now[1].mean
 
     def __repr__(self) -> str:
+        n, kept = self._now
         return (
-            f"GaussianProcess(lengthscale={self._scale_text()}, noise={self._noise:.6g}, "
-            f"amplitude={self._amplitude:.6g}, mean={self._mean:.6g}, kernel={self._kernel!r}; "
-            f"{self._n} labels)"
+            f"GaussianProcess(lengthscale={scale_text(kept.lengthscale)}, noise={kept.noise:.6g}, "
+            f"amplitude={kept.amplitude:.6g}, mean={kept.mean:.6g}, kernel={self._kernel!r}; "
+            f"{n} labels)"
         )
 
     # Growing.
@@ -204,44 +298,40 @@ class GaussianProcess(Prior):
         >>> gp.n_labels
         1
         """
-        y = float(y) if isinstance(y, float) else real("y", y)
-        if not math.isfinite(y):
-            real("y", y)
-        noise = self._noise if noise is None else positive("noise", noise)
-        n = self._n
-        # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
-        if type(x) is np.ndarray and x.shape == self._shape and x.dtype.kind in "fiu":
-            self._x[:] = x
-        else:
-            checked = point(x, self._expected())
-            if n == 0:
-                self._begin(checked.size)
-            self._x[:] = checked
-        if n == self._capacity:
-            self._reserve(n + 1)
-        distance = y - self._mean
-        if distance * distance > FAR * (self._amplitude + noise) and not self._warned:
-            self._warn_far(y, noise)
-        status, r = append_row(
-            self._kind,
-            self._amplitude,
-            self._mean,
-            self._x,
-            self._per_length,
-            y,
-            noise,
-            n,
-            self._Z,
-            self._labels,
-            self._L,
-        )
-        if status != 0:
-            point(x, self._expected())
-            self._fail(status, y)
-        self._n = n + 1
-        self._shape = self._x.shape
-        self._alpha = None
-        return float(r)
+        if type(y) is not float:
+            y = float(y) if isinstance(y, float) else real("y", y)
+        if noise is not None:
+            noise = positive("noise", noise)
+        # What is not yet an array of numbers may be anything: its own code runs before the turn.
+        if type(x) is not _ARRAY or (x.dtype is not _DOUBLE and x.dtype.kind not in "fiu"):
+            x = point(x, self._expected())
+        writing = self._writing
+        if writing is None or writing._is_owned():
+            writing = self._turn()
+        with writing:
+            n, kept = self._now
+            _, default, amplitude, mean, shape, capacity, Z, labels, L, scratch, per_length = kept
+            if n == 0 or n == capacity or x.shape != shape:
+                x = point(x, _features(self._now))
+                kept = self._begin(x.size) if n == 0 else self._reserve(n + 1)
+                Z, labels, L, scratch, per_length = kept[6:]
+            # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
+            scratch[...] = x
+            if noise is None:
+                noise = default
+            distance = y - mean
+            if distance * distance > FAR * (amplitude + noise) and not self._warned:
+                real("y", y)
+                self._warn_far(y, noise)
+            status, r = append_row(
+                self._kind, amplitude, mean, scratch, per_length, y, noise, n, Z, labels, L
+            )
+            if status != 0:
+                real("y", y)
+                point(x, _features(self._now))
+                _fail(status, y, Z)
+            self._now = n + 1, kept
+        return r if type(r) is float else float(r)
 
     def add_batch(
         self, X: ArrayLike, y: ArrayLike, noise: float | ArrayLike | None = None
@@ -279,138 +369,121 @@ class GaussianProcess(Prior):
         inputs = points("X", X, self._expected())
         m = len(inputs)
         targets = vector("y", y, m)
-        variances = label_noise(noise, self._noise, m)
+        variances = None if noise is None else label_noise(noise, 0.0, m)
         if m == 0:
             return np.empty(0)
-        if self._n == 0:
-            self._begin(inputs.shape[1])
-        scaled = self._scaled("X", inputs)
-        if not self._warned:
-            distance = targets - self._mean
-            ratio = distance / np.sqrt(self._amplitude + variances)
-            worst = int(np.abs(ratio).argmax())
-            if ratio[worst] * ratio[worst] > FAR:
-                self._warn_far(float(targets[worst]), float(variances[worst]))
-        bounds = self._append(scaled, targets, variances)
-        self._alpha = None
-        self._n += m
-        self._shape = self._x.shape
-        return bounds
+        with self._turn():
+            n, kept = self._now
+            # Perhaps another thread has fixed the number of features meanwhile.
+            inputs = points("X", inputs, _features(self._now))
+            if variances is None:
+                variances = np.full(m, kept.noise)
+            if n == 0:
+                kept = self._begin(inputs.shape[1])
+            scaled = self._scaled("X", inputs, kept.lengthscale)
+            if not self._warned:
+                distance = targets - kept.mean
+                ratio = distance / np.sqrt(kept.amplitude + variances)
+                worst = int(np.abs(ratio).argmax())
+                if ratio[worst] * ratio[worst] > FAR:
+                    self._warn_far(float(targets[worst]), float(variances[worst]))
+            return self._append(scaled, targets, variances)
 
     def _append(self, scaled: Array, y: Array, noise: Array) -> Array:
-        """Write the rows of m labels behind the others; ``n_labels`` is left to the caller.
+        """Add m labels, or none of them, whoever has the turn; return their bounds.
 
         scaled : (d, m).  y, noise : (m,).
         """
-        start, m = self._n, y.size
-        self._reserve(start + m)
-        self._Z[:, start : start + m] = scaled
+        start, m = self._now[0], y.size
+        kept = self._reserve(start + m)
+        kind, amplitude, mean = self._kind, kept.amplitude, kept.mean
+        Z, labels, L = kept.Z, kept.labels, kept.L
+        Z[:, start : start + m] = scaled
         bounds = np.empty(m)
         if m < FEW:
             ones = np.ones(len(scaled))
             for i in range(m):
-                x = scaled[:, i].copy()
+                x, t = scaled[:, i].copy(), start + i
                 status, bounds[i] = append_row(
-                    self._kind,
-                    self._amplitude,
-                    self._mean,
-                    x,
-                    ones,
-                    float(y[i]),
-                    float(noise[i]),
-                    start + i,
-                    self._Z,
-                    self._labels,
-                    self._L,
+                    kind, amplitude, mean, x, ones, float(y[i]), float(noise[i]), t, Z, labels, L
                 )
                 if status != 0:
-                    self._fail(status, float(y[i]))
-            return bounds
-        for low in range(0, m, BLOCK):
+                    _fail(status, float(y[i]), Z)
+        for low in range(0, m if m >= FEW else 0, BLOCK):
             high = min(m, low + BLOCK)
             t, b = start + low, high - low
             # Rows t to t + b of the factor, left of the block: V = K_bt L^-T; S = V V^T
-            rows = self._L[t : t + b]
-            covariance_rows(self._kind, self._amplitude, self._Z, t, self._Z, t, rows)
-            self._solve(rows, t)
+            rows = L[t : t + b]
+            covariance_rows(kind, amplitude, Z, t, Z, t, rows)
+            _solve_rows(L, rows, t)
             V = rows[:, :t]
             status = append_block(
-                self._kind,
-                self._amplitude,
-                self._mean,
+                kind,
+                amplitude,
+                mean,
                 y[low:high].copy(),
                 noise[low:high].copy(),
                 V @ V.T,
                 t,
-                self._Z,
-                self._labels,
-                self._L,
+                Z,
+                labels,
+                L,
                 bounds[low:high],
             )
             if status != 0:
-                self._fail(status, float(y[abs(status) - 1 - start]))
+                _fail(status, float(y[abs(status) - 1 - start]), Z)
+        self._now = start + m, kept
         return bounds
 
     def _solve(self, B: Array, n: int) -> None:
-        """Overwrite the first n entries of each row b of B by L^-1 b.
+        """Overwrite the first n entries of each row b of B by L^-1 b."""
+        _solve_rows(self._L, B, n)
 
-        B : (m, >= n), C-contiguous, may be rows of the factor's buffer from n on.
-        """
-        if n == 0 or len(B) == 0:
-            return
-        # L row by row is L^T column by column: the upper triangle of a (capacity, n) matrix.
-        # dtrtrs takes leading dimensions as they are and works in place: nothing is copied.
-        solved, _ = dtrtrs(self._L[:n].T, B.T, lower=0, trans=1, overwrite_b=1)
-        if not np.may_share_memory(solved, B):  # pragma: no cover
-            B[:] = solved.T
-
-    def _begin(self, features: int) -> None:
+    def _begin(self, features: int) -> Kept:
         """Make buffers for inputs of so many features, before the first label."""
-        if self._features == features:
-            return
-        capacity = max(self._capacity, CAPACITY)
-        per_length = np.empty(features)
-        per_length[:] = 1.0 / np.asarray(self._lengthscale)
-        Z, labels = np.zeros((features, capacity)), np.zeros((3, capacity))
-        L = self._L if self._capacity == capacity else _square(capacity)
-        self._Z, self._labels, self._L = Z, labels, L
-        self._x, self._per_length = np.empty(features), per_length
-        self._features, self._capacity = features, capacity
+        kept = self._now[1]
+        if kept.shape != (features,):
+            capacity = max(kept.capacity, CAPACITY)
+            per_length = np.empty(features)
+            per_length[:] = 1.0 / np.asarray(kept.lengthscale)
+            kept = kept._replace(
+                shape=(features,),
+                capacity=capacity,
+                Z=np.zeros((features, capacity)),
+                labels=np.zeros((3, capacity)),
+                L=kept.L if kept.capacity == capacity else _square(capacity),
+                x=np.empty(features),
+                per_length=per_length,
+            )
+            self._now = 0, kept
+        return kept
 
-    def _reserve(self, total: int) -> None:
+    def _reserve(self, total: int) -> Kept:
         """Make room for so many labels; the capacity at least doubles."""
-        if total <= self._capacity:
-            return
-        # A multiple of 8: every row of L begins at the beginning of a cache line.
-        capacity, n = -(-max(2 * self._capacity, total) // 8) * 8, self._n
-        L = _square(capacity)
-        copy_lower(self._L, L, n)
-        Z, labels = np.zeros((len(self._Z), capacity)), np.zeros((3, capacity))
-        Z[:, :n] = self._Z[:, :n]
-        labels[:, :n] = self._labels[:, :n]
-        self._L, self._Z, self._labels, self._capacity = L, Z, labels, capacity
+        n, kept = self._now
+        if total > kept.capacity:
+            # A multiple of 8: every row of L begins at the beginning of a cache line.
+            capacity = -(-max(2 * kept.capacity, total) // 8) * 8
+            L = _square(capacity)
+            copy_lower(kept.L, L, n)
+            Z, labels = np.zeros((len(kept.Z), capacity)), np.zeros((3, capacity))
+            Z[:, :n] = kept.Z[:, :n]
+            labels[:, :n] = kept.labels[:, :n]
+            kept = kept._replace(capacity=capacity, Z=Z, labels=labels, L=L)
+            self._now, self._alpha = (n, kept), None
+        return kept
 
     def _warn_far(self, y: float, noise: float) -> None:
-        deviations = abs(y - self._mean) / math.sqrt(self._amplitude + noise)
+        kept = self._now[1]
+        deviations = abs(y - kept.mean) / math.sqrt(kept.amplitude + noise)
         warnings.warn(
             f"the label {y:g} is {deviations:.3g} prior standard deviations from the prior mean "
-            f"{self._mean:g}; centre and scale the labels, or set `mean` and `amplitude` "
+            f"{kept.mean:g}; centre and scale the labels, or set `mean` and `amplitude` "
             "(fit_hyperparameters(..., mean=True, amplitude=True) finds both)",
             UserWarning,
             stacklevel=3,
         )
         self._warned = True
-
-    def _fail(self, status: int, y: float) -> NoReturn:
-        if status < 0:
-            raise ValueError(f"`y` is too far from the posterior mean for the bound, got {y}")
-        if not np.isfinite(self._Z[:, status - 1]).all():
-            raise ValueError("`x` divided by the length scale is not finite")
-        raise np.linalg.LinAlgError(
-            f"the covariance of the labels is not positive definite in double precision at row "
-            f"{status - 1} (leading minor of order {status}): its input repeats earlier ones too "
-            "closely for the noise; increase the noise variance, or leave the label out"
-        )
 
     # Asking.
 
@@ -459,47 +532,63 @@ class GaussianProcess(Prior):
         if return_var and return_cov:
             raise ValueError("`return_var` and `return_cov` must not both be True")
         inputs = points("X", X, self._expected())
-        m, n = len(inputs), self._n
-        scaled = self._scaled("X", inputs)
-        mean = np.full(m, self._mean)
         if return_cov:
-            cov = np.empty((m, m))
-            covariance_rows(self._kind, self._amplitude, scaled, m, scaled, 0, cov)
-            if n > 0:
-                V = self._cross(scaled, 0, m)
-                self._solve(V, n)
-                mean += V @ self._labels[WHITE, :n]
-                cov -= V @ V.T
-                diagonal = np.einsum("ii->i", cov)
-                np.maximum(diagonal, 0.0, out=diagonal)
-            return mean, cov
-        var = np.full(m, self._amplitude)
-        alpha = None if return_var or n == 0 else self._weights()
+            return self._read(lambda now: self._joint(now, inputs))
+        mean, var = self._read(lambda now: self._marginals(now, inputs, return_var))
+        return mean if var is None else (mean, var)
+
+    def _joint(self, now: Now, inputs: Array) -> tuple[Array, Array]:
+        """Return mean and covariance at some inputs."""
+        n, kept = now
+        scaled = self._scaled("X", points("X", inputs, _features(now)), kept.lengthscale)
+        m = len(inputs)
+        mean, cov = np.full(m, kept.mean), self._covariance(kept.amplitude, scaled, m, scaled, 0, m)
+        if n > 0:
+            V = self._covariance(kept.amplitude, kept.Z, n, scaled, 0, m)
+            _solve_rows(kept.L, V, n)
+            mean += V @ kept.labels[WHITE, :n]
+            cov -= V @ V.T
+            diagonal = np.einsum("ii->i", cov)
+            np.maximum(diagonal, 0.0, out=diagonal)
+        return mean, cov
+
+    def _marginals(self, now: Now, inputs: Array, variances: bool) -> tuple[Array, Array | None]:
+        """Return means and, if wanted, variances at some inputs, panel by panel."""
+        n, kept = now
+        scaled = self._scaled("X", points("X", inputs, _features(now)), kept.lengthscale)
+        m = len(inputs)
+        mean, var = np.full(m, kept.mean), np.full(m, kept.amplitude) if variances else None
+        alpha = np.empty(0) if variances or n == 0 else self._weights(now)
         for low in range(0, m if n > 0 else 0, PANEL):
             high = min(m, low + PANEL)
-            V = self._cross(scaled, low, high)
-            if alpha is not None:
+            V = self._covariance(kept.amplitude, kept.Z, n, scaled, low, high)
+            if var is None:
                 # mu = m + k(x)^T A^-1 (y - m)
                 mean[low:high] += V @ alpha
                 continue
             # mu = m + v.z, s = k(x, x) - v.v, v = L^-1 k(x)
-            self._solve(V, n)
-            mean[low:high] += V @ self._labels[WHITE, :n]
-            row_variances(self._amplitude, V, var[low:high])
-        return (mean, var) if return_var else mean
+            _solve_rows(kept.L, V, n)
+            mean[low:high] += V @ kept.labels[WHITE, :n]
+            row_variances(kept.amplitude, V, var[low:high])
+        return mean, var
 
     def _cross(self, scaled: Array, low: int, high: int) -> Array:
         """Prior covariances of some of the scaled inputs with the labelled ones."""
-        return self._covariance(self._Z, self._n, scaled, low, high)
+        n, kept = self._now
+        return self._covariance(kept.amplitude, kept.Z, n, scaled, low, high)
 
-    def _weights(self) -> Array:
+    def _weights(self, now: Now) -> Array:
         """Return alpha = A^-1 (y - mean), kept until the labels change."""
-        if self._alpha is None:
-            n = self._n
-            # L^T alpha = z
-            solved, _ = dtrtrs(self._L[:n].T, self._labels[WHITE, :n], lower=0)
-            self._alpha = np.ascontiguousarray(solved).reshape(n)
-        return self._alpha
+        known = self._alpha
+        if known is not None and known[0] is now:
+            return known[1]
+        n, kept = now
+        # L^T alpha = z
+        solved, _ = dtrtrs(kept.L[:n].T, kept.labels[WHITE, :n], lower=0)
+        alpha = np.ascontiguousarray(solved).reshape(n)
+        if self._now is now:  # else buffers that nobody needs would stay
+            self._alpha = now, alpha
+        return alpha
 
     def log_marginal_likelihood(self) -> float:
         """Log density of the labels under the prior, 0 if there are none.
@@ -517,12 +606,16 @@ class GaussianProcess(Prior):
         >>> round(gp.log_marginal_likelihood(), 6)
         -1.047676
         """
-        n = self._n
+        return self._read(self._evidence)
+
+    @staticmethod
+    def _evidence(now: Now) -> float:
+        n, kept = now
         if n == 0:
             return 0.0
-        white = self._labels[WHITE, :n]
+        white = kept.labels[WHITE, :n]
         # -1/2 z.z - sum log L_ii - t/2 log(2 pi)
-        logs = np.log(np.diagonal(self._L)[:n]).sum()
+        logs = np.log(np.diagonal(kept.L)[:n]).sum()
         return float(-0.5 * (white @ white) - logs - 0.5 * n * math.log(2.0 * math.pi))
 
     def prior_kl(self, *, jitter: float = 0.0) -> float:
@@ -548,13 +641,17 @@ class GaussianProcess(Prior):
         1.935
         """
         jitter = zero_or_more("jitter", jitter)
-        n = self._n
+        return self._read(lambda now: self._prior_kl(now, jitter))
+
+    def _prior_kl(self, now: Now, jitter: float) -> float:
+        n, kept = now
         if n == 0:
             return 0.0
-        y, noise = self._labels[TARGET, :n], self._labels[NOISE, :n]
+        y, noise = kept.labels[TARGET, :n], kept.labels[NOISE, :n]
         if jitter == 0.0:
-            return prior_kl_of_factor(self._L[:n, :n], y - self._mean, noise)
-        return gp_prior_kl(self._cross(self._Z, 0, n), y, noise, mean=self._mean, jitter=jitter)
+            return prior_kl_of_factor(kept.L[:n, :n], y - kept.mean, noise)
+        K = self._covariance(kept.amplitude, kept.Z, n, kept.Z, 0, n)
+        return gp_prior_kl(K, y, noise, mean=kept.mean, jitter=jitter)
 
     # Keeping.
 
@@ -576,13 +673,14 @@ class GaussianProcess(Prior):
         1
         """
         n = count("n", n)
-        if n > self._n:
-            raise ValueError(f"`n` must be at most the number of labels, {self._n}, got {n}")
-        if n < self._n:
-            self._alpha = None
-        self._n = n
-        if n == 0:
-            self._shape = None
+        with self._turn():
+            there, kept = self._now
+            if n > there:
+                raise ValueError(
+                    f"`n` must be at most the number of labels, {there}, got {shown(n)}"
+                )
+            if n < there:
+                self._now = n, Kept(*kept)
 
     def copy(self) -> GaussianProcess:
         """Return a process of its own with the same labels.
@@ -601,20 +699,21 @@ class GaussianProcess(Prior):
         >>> gp.n_labels, other.n_labels
         (0, 1)
         """
+        return self._read(self._copy)
+
+    def _copy(self, now: Now) -> GaussianProcess:
+        n, old = now
         new = type(self).__new__(type(self))
-        new._kernel, new._kind = self._kernel, self._kind
-        new._set(self._lengthscale, self._noise, self._amplitude, self._mean)
-        new._warned = self._warned
-        new._clear()
-        n = self._n
+        new._writing = None
+        new._kernel, new._kind, new._warned = self._kernel, self._kind, self._warned
+        new._clear(old.lengthscale, old.noise, old.amplitude, old.mean)
         if n > 0:
-            assert self._features is not None  # for the type checker: there are labels
-            new._begin(self._features)
-            new._reserve(n)
-            new._Z[:, :n] = self._Z[:, :n]
-            new._labels[:, :n] = self._labels[:, :n]
-            copy_lower(self._L, new._L, n)
-            new._n, new._shape = n, new._x.shape
+            new._begin(len(old.Z))
+            kept = new._reserve(n)
+            kept.Z[:, :n] = old.Z[:, :n]
+            kept.labels[:, :n] = old.labels[:, :n]
+            copy_lower(old.L, kept.L, n)
+            new._now = n, kept
         return new
 
     def __copy__(self) -> GaussianProcess:
@@ -624,33 +723,36 @@ class GaussianProcess(Prior):
         return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        n = self._n
+        return self._read(self._packed)
+
+    def _packed(self, now: Now) -> dict[str, Any]:
+        n, kept = now
         packed = np.empty(n * (n + 1) // 2)
-        pack_lower(self._L, n, packed)
+        pack_lower(kept.L, n, packed)
         return {
             "kernel": self._kernel,
-            "parameters": (self._lengthscale, self._noise, self._amplitude, self._mean),
+            "parameters": (kept.lengthscale, kept.noise, kept.amplitude, kept.mean),
             "warned": self._warned,
-            "inputs": self._Z[:, :n].copy(),
-            "labels": self._labels[:, :n].copy(),
+            "inputs": kept.Z[:, :n].copy(),
+            "labels": kept.labels[:, :n].copy(),
             "factor": packed,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self._writing = None
         self._kernel = state["kernel"]
         self._kind = KINDS[self._kernel]
-        self._set(*state["parameters"])
         self._warned = state["warned"]
-        self._clear()
+        self._clear(*state["parameters"])
         inputs, labels = state["inputs"], state["labels"]
         n = labels.shape[1]
         if n > 0:
             self._begin(len(inputs))
-            self._reserve(n)
-            self._Z[:, :n] = inputs
-            self._labels[:, :n] = labels
-            unpack_lower(np.require(state["factor"], requirements=["C", "W"]), n, self._L)
-            self._n, self._shape = n, self._x.shape
+            kept = self._reserve(n)
+            kept.Z[:, :n] = inputs
+            kept.labels[:, :n] = labels
+            unpack_lower(np.require(state["factor"], requirements=["C", "W"]), n, kept.L)
+            self._now = n, kept
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters and labels as plain lists, numbers and texts, ready for JSON.
@@ -668,19 +770,22 @@ class GaussianProcess(Prior):
         >>> GaussianProcess.from_dict(gp.to_dict()).predict([0.5]) == gp.predict([0.5])
         array([ True])
         """
-        n = self._n
-        scale = self._lengthscale
+        return self._read(self._listed)
+
+    def _listed(self, now: Now) -> dict[str, Any]:
+        n, kept = now
+        scale = kept.lengthscale
         return {
             "kind": "GaussianProcess",
             "version": 1,
             "kernel": self._kernel,
             "lengthscale": scale if isinstance(scale, float) else scale.tolist(),
-            "noise": self._noise,
-            "amplitude": self._amplitude,
-            "mean": self._mean,
-            "scaled_inputs": self._Z[:, :n].T.tolist() if n else [],
-            "labels": self._labels[TARGET, :n].tolist() if n else [],
-            "label_noise": self._labels[NOISE, :n].tolist() if n else [],
+            "noise": kept.noise,
+            "amplitude": kept.amplitude,
+            "mean": kept.mean,
+            "scaled_inputs": kept.Z[:, :n].T.tolist() if n else [],
+            "labels": kept.labels[TARGET, :n].tolist() if n else [],
+            "label_noise": kept.labels[NOISE, :n].tolist() if n else [],
         }
 
     @classmethod
@@ -702,7 +807,7 @@ class GaussianProcess(Prior):
         values = state_values(state, names)
         if values[:2] != ["GaussianProcess", 1]:
             raise ValueError(
-                f"`state` must describe a GaussianProcess of version 1, got {values[:2]}"
+                f"`state` must describe a GaussianProcess of version 1, got {shown(values[:2])}"
             )
         kernel, lengthscale, noise, amplitude, mean = values[2:7]
         try:
@@ -716,8 +821,6 @@ class GaussianProcess(Prior):
                 for i in range(targets.size):
                     row = slice(i, i + 1)
                     new._append(inputs[row].T, targets[row], all_positive("noise", variances[row]))
-                    new._n += 1
-                new._shape = new._x.shape
         except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
@@ -739,15 +842,14 @@ class GaussianProcess(Prior):
         >>> gp.n_labels
         3
         """
-        n = self._n
-        if n == 0:
-            return
-        assert self._features is not None  # for the type checker: there are labels
-        new = self.copy()
-        new._n = 0
-        new._append(self._Z[:, :n], self._labels[TARGET, :n], self._labels[NOISE, :n])
-        self._L, self._Z, self._labels = new._L, new._Z, new._labels
-        self._capacity, self._alpha = new._capacity, None
+        with self._turn():
+            n, kept = self._now
+            if n == 0:
+                return
+            new = self._copy(self._now)
+            new.rewind(0)
+            new._append(kept.Z[:, :n], kept.labels[TARGET, :n], kept.labels[NOISE, :n])
+            self._now, self._alpha = new._now, None
 
     def drift(self) -> float:
         """Return ``max |L L^T - (K + N)|``, the backward error of the factor kept.
@@ -766,17 +868,21 @@ class GaussianProcess(Prior):
         >>> gp.drift() < 1e-14
         True
         """
-        n, worst = self._n, 0.0
+        return self._read(self._drift)
+
+    def _drift(self, now: Now) -> float:
+        n, kept = now
+        worst = 0.0
         for low in range(0, n, PANEL):
             high = min(n, low + PANEL)
             K = np.empty((high - low, high))
-            covariance_rows(self._kind, self._amplitude, self._Z, high, self._Z, low, K)
+            covariance_rows(self._kind, kept.amplitude, kept.Z, high, kept.Z, low, K)
             own = np.arange(high - low)
-            K[own, low + own] += self._labels[NOISE, low:high]
+            K[own, low + own] += kept.labels[NOISE, low:high]
             for left in range(0, high, PANEL):
                 right = min(high, left + PANEL)
                 # Columns of L right of the block's own are zero.
-                product = self._L[low:high, :right] @ self._L[left:right, :right].T
+                product = kept.L[low:high, :right] @ kept.L[left:right, :right].T
                 worst = max(worst, float(np.abs(product - K[:, left:right]).max()))
         return worst
 
@@ -812,8 +918,8 @@ class GaussianProcess(Prior):
         mean : bool, optional
             Fit the prior mean as well (in closed form).
         restarts : int, optional
-            Starts of the search: the present parameters and `restarts` - 1 random ones, besides
-            the optimum with one length scale if there are to be several. They
+            Starts of the search, at most 1,000,000: the present parameters and `restarts` - 1
+            random ones, besides the optimum with one length scale if there are to be several. They
             are screened on 250 random rows (on all if fewer than 375); the three that are best for
             all rows, and differ, are polished on all rows.
         bounds : dict, optional
@@ -847,21 +953,19 @@ class GaussianProcess(Prior):
         """
         from fastal._evidence import Evidence, climb  # only a fit needs scipy.optimize
 
-        if self._n > 0:
-            raise ValueError(
-                f"fit_hyperparameters needs a process without labels, this one has {self._n}: "
-                "call rewind(0) first, or fit a new one"
-            )
+        self._refuse_labels()
+        scale, old_noise, old_amplitude, old_mean = self._parameters
         amplitude, ard, mean = flag("amplitude", amplitude), flag("ard", ard), flag("mean", mean)
         inputs = points("X", X, None)
         n, d = inputs.shape
         targets = vector("y", y, n)
         if n < 2:
             raise ValueError(f"`X` must have at least 2 rows, got {n}")
-        restarts, seed = count("restarts", restarts, 1), count("seed", seed)
+        restarts = count("restarts", restarts, 1, MOST_RESTARTS)
+        seed = checked_seed("seed", seed)
         limits = search_bounds(bounds, ("lengthscale", "noise", "amplitude"))
         k = d if ard else 1
-        present = np.asarray(self._lengthscale)
+        present = np.asarray(scale)
         if present.size != k:
             # One for several, or several for one: the geometric mean.
             present = np.full(k, np.exp(np.log(present).mean()))
@@ -877,11 +981,11 @@ class GaussianProcess(Prior):
         else:
             box[:k] = np.outer(ranges, [1e-3, 1e3])
         box[k] = limits.get("noise", (1e-4 * unit, 1e2 * unit))
-        start = [*present.flat, self._noise]
+        start = [*present.flat, old_noise]
         centre = [*(0.3 * ranges), 0.03 * spread]
         if amplitude:
             box[k + 1] = limits.get("amplitude", (1e-3 * unit, 1e3 * unit))
-            start.append(self._amplitude)
+            start.append(old_amplitude)
             centre.append(spread)
         box = np.log(box)
         rng = np.random.default_rng(seed)
@@ -895,8 +999,8 @@ class GaussianProcess(Prior):
                 targets[rows],
                 self._kind,
                 ard,
-                None if amplitude else self._amplitude,
-                None if mean else self._mean,
+                None if amplitude else old_amplitude,
+                None if mean else old_mean,
             )
 
         few = n if n < 1.5 * SCREEN_ROWS else SCREEN_ROWS
@@ -937,14 +1041,58 @@ class GaussianProcess(Prior):
                 "lower bound of the noise, bounds={'noise': (low, high)}"
             )
         found = np.exp(theta)
-        self._set(
-            found[:k].copy() if ard else float(found[0]),
-            float(found[k]),
-            float(found[k + 1]) if amplitude else self._amplitude,
-            evidence.mean_at(theta) if mean else self._mean,
-        )
-        self._clear()
+        with self._turn():
+            self._refuse_labels()  # another thread may have added one
+            self._clear(
+                found[:k].copy() if ard else float(found[0]),
+                float(found[k]),
+                float(found[k + 1]) if amplitude else old_amplitude,
+                evidence.mean_at(theta) if mean else old_mean,
+            )
         return self
+
+    def _refuse_labels(self) -> None:
+        n = self._n
+        if n > 0:
+            raise ValueError(
+                f"fit_hyperparameters needs a process without labels, this one has {n}: "
+                "call rewind(0) first, or fit a new one"
+            )
+
+
+def _features(now: Now) -> int | None:
+    """Return how many features an input must have, None if any will do."""
+    n, kept = now
+    if n > 0:
+        return len(kept.Z)
+    scale = kept.lengthscale
+    return None if isinstance(scale, float) else scale.size
+
+
+def _solve_rows(L: Array, B: Array, n: int) -> None:
+    """Overwrite the first n entries of each row b of B by L^-1 b.
+
+    B : (m, >= n), C-contiguous, may be rows of the factor's buffer from n on.
+    """
+    if n == 0 or len(B) == 0:
+        return
+    # L row by row is L^T column by column: the upper triangle of a (capacity, n) matrix.
+    # dtrtrs takes leading dimensions as they are and works in place: nothing is copied.
+    solved, _ = dtrtrs(L[:n].T, B.T, lower=0, trans=1, overwrite_b=1)
+    if not np.may_share_memory(solved, B):  # pragma: no cover
+        B[:] = solved.T
+
+
+def _fail(status: int, y: float, Z: Array) -> NoReturn:
+    if status < 0:
+        raise ValueError(f"`y` is too far from the posterior mean for the bound, got {y}")
+    if not np.isfinite(Z[:, status - 1]).all():
+        raise ValueError("`x` divided by the length scale is not finite")
+    raise np.linalg.LinAlgError(
+        f"the covariance of the labels is not positive definite in double precision at row "
+        f"{status - 1} (leading minor of order {status}): its input repeats earlier ones too "
+        "closely for the noise; increase the noise variance, or leave the label out"
+    )
 
 
 def _square(capacity: int) -> Array:

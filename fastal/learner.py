@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import threading
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastal import _validation as check
 from fastal._criterion import Criterion
 from fastal._selection import ClassSelection, Selection
+from fastal._threads import OneWriter, cores, lock_of
 from fastal.classifier import LaplaceClassifier, model_from_dict
 from fastal.gp import FAR, GaussianProcess
 from fastal.stopper import Stopper
@@ -28,6 +29,9 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Acquisition = str | Callable[[Array, Array], ArrayLike]
 Model = GaussianProcess | LaplaceClassifier
+
+# What a copy of a learner, or one from a pickle, has anew.
+LOCKS = ("_writing", "_here")
 
 
 class ActiveLearner:
@@ -53,6 +57,11 @@ class ActiveLearner:
     seed : int, optional
         Seed of what is random.
 
+    Notes
+    -----
+    Threads may share a learner. Each label goes to the point that the thread asked for; if another
+    one has labelled that meanwhile, `tell` raises a RuntimeError and takes nothing.
+
     Examples
     --------
     >>> import numpy as np
@@ -65,6 +74,21 @@ class ActiveLearner:
     >>> learner.n_labels <= 40
     True
     """
+
+    _writing: OneWriter | None
+    _here: threading.local | None = None  # `index`: the point that this thread asked for
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a learner with a lock of its own, also one that comes out of a pickle."""
+        new = super().__new__(cls)
+        new._writing = None  # until it is needed
+        return new
+
+    def _lock(self) -> OneWriter:
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        return self._lock().turn()
 
     def __init__(
         self,
@@ -96,7 +120,7 @@ class ActiveLearner:
         if not callable(acquisition):
             acquisition = _choice(acquisition, gp)
         self.acquisition = acquisition
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(None if seed is None else check.seed("seed", seed))
         self.order, self.n_initial = _first_points(initial, n, rng)
         if acquisition == "random":
             rest = np.setdiff1d(np.arange(n), self.order)
@@ -105,7 +129,7 @@ class ActiveLearner:
         if not (max(1, self.n_initial) <= self.max_labels <= n):
             raise ValueError(
                 f"`max_labels` must be between `initial` ({self.n_initial}) and the size of the "
-                f"pool ({n}), got {self.max_labels}"
+                f"pool ({n}), got {check.shown(self.max_labels)}"
             )
         self.gp = gp.copy()
         self.stopper = stopper.copy().reset()
@@ -119,6 +143,7 @@ class ActiveLearner:
         self._model: Any = self._selection.model
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
+        self._driven = False  # whether `learn` or `Run.resume` is at work
         self.stopper._begin(self)
 
     @property
@@ -150,32 +175,36 @@ class ActiveLearner:
     def residuals(self) -> Array:
         """Distances of the labels from their predictions before them, in standard deviations."""
         # z_t = (y_t - mu_t) / sqrt(s_t + noise), the whitened labels
-        state: Any = self._selection.state
-        z: Array = state.white[: self.n_labels]
-        return z
+        with self._lock():
+            state: Any = self._selection.state
+            z: Array = state.white[: self.n_labels]
+            return z
 
     @property
     def unlabelled(self) -> NDArray[np.bool_]:
         """Which points have no label."""
-        left: NDArray[np.bool_] = np.logical_not(self._selection.state.taken)
-        return left
+        with self._lock():
+            left: NDArray[np.bool_] = np.logical_not(self._selection.state.taken)
+            return left
 
     @property
     def largest_variance(self) -> float:
         """Largest variance of an unlabelled point; 0.0 if there is none."""
-        return self._selection.largest_variance()
+        with self._lock():  # it brings variances up to date
+            return self._selection.largest_variance()
 
     @property
     def model(self) -> Any:
         """The Gaussian process or classifier with the labels so far; not to be changed."""
-        if self._model is None:
-            self._model = self.gp.copy()
-            self._model._warned = True  # said already
-        known = self._model.n_labels
-        if known < self.n_labels:
-            new = self._selection.state.labels[known : self.n_labels]
-            self._model.add_batch(self.points[new], self._y[known:])
-        return self._model
+        with self._lock():
+            if self._model is None:
+                self._model = self.gp.copy()
+                self._model._warned = True  # said already
+            known, n = self._model.n_labels, self.n_labels
+            if known < n:
+                new = self._selection.state.labels[known:n]
+                self._model.add_batch(self.points[new], self._y[known:n])
+            return self._model
 
     @property
     def compilable(self) -> bool:
@@ -194,6 +223,23 @@ class ActiveLearner:
         int
             Row of the pool. Asking goes on being possible after a stop.
         """
+        index = self._asked
+        if index is None:
+            with self._turn():
+                index = self._ask()
+        self._remember(index)
+        return index
+
+    def _remember(self, index: int | None) -> None:
+        """Remember what this thread asked for; None: it has told."""
+        here = self._here
+        if here is None:
+            with self._lock():
+                here = self._here = self._here or threading.local()
+        here.index = index
+
+    def _ask(self) -> int:
+        """Choose the next point, if that has not been done; whoever has the turn."""
         if self._asked is not None:
             return self._asked
         t = self.n_labels
@@ -230,36 +276,75 @@ class ActiveLearner:
         Verdict
             What the stopper says now.
         """
-        self._take(check.real("y", y))
-        return self.stopper.verdict
+        label = check.real("y", y)
+        with self._turn():
+            self._take(label, getattr(self._here, "index", None))  # of None there is none
+            return self.stopper.verdict
 
-    def _take(self, y: float) -> None:
-        index = self.ask()
+    def _take(self, y: float, meant: int | None = None) -> None:
+        """Take a label, for the point that it is meant for; whoever has the turn."""
+        if meant is not None and meant != self._asked:
+            raise RuntimeError(
+                f"point {meant} has been labelled meanwhile, by another thread or a callback: its "
+                f"label {y:g} is not taken; ask again"
+            )
+        index, before = self._ask(), self.n_labels
         if isinstance(self.gp, GaussianProcess):
             _warn_if_far(self.gp, np.array([y]))
-        r = self._selection.accept(index, y)
+        r: float | None = None
+        seen = False
+        try:
+            r = self._selection.accept(index, y)
+            self._record(y, r)
+            seen = True
+            self._show()
+        except BaseException:
+            # Ctrl-C is heard when a long computation is over: the label has been taken by then
+            if self._selection.n_labels > before:
+                self._selection.settle()
+                self._record(y, self._selection.last_bound(y) if r is None else r)
+                if not seen or (isinstance(self.stopper, Stopper) and self._behind()):
+                    self._show()
+            raise
+
+    def _record(self, y: float, r: float) -> None:
+        """Write down the last label of the selection, if that has not been done."""
+        n = self._selection.n_labels
+        if n > self.n_initial:
+            self._bounds[n - 1 - self.n_initial :] = [r]
+        self._y[n - 1 :] = [y]  # the last of all: now there is one more
         self._asked = None
-        self._y.append(y)
-        if len(self._y) > self.n_initial:
-            self._bounds.append(r)
+        self._remember(None)
+
+    def _show(self) -> None:
+        """Let the criterion see the last label."""
+        if self.n_labels > self.n_initial:
             self.stopper._see(self)
 
+    def _behind(self) -> bool:
+        """Whether there is a bound that the stopper has not got."""
+        return len(self.stopper.history) < len(self._bounds)
+
     def _compiled(self, y: Array, target: int, threads: int) -> None:
+        """Label points up to `target`, or until the stopper stops: one compiled call."""
         stopper = self.stopper
         assert isinstance(stopper, Stopper)
         assert isinstance(self._selection, Selection)
-        before = self.n_labels
         bounds = np.empty(max(0, target - self.n_initial))
-        try:
-            self._selection.run(
-                y, self.order, self.n_initial, target, stopper._tracker.address, threads, bounds
-            )
-        finally:
-            after = self._selection.n_labels
-            self._y += y[self._selection.state.labels[before:after]].tolist()
-            done = slice(max(0, before - self.n_initial), max(0, after - self.n_initial))
-            self._bounds += bounds[done].tolist()
-            self._asked = None
+        with self._turn():
+            before = self.n_labels
+            try:
+                # Without the GIL, and with the stopper's own tracker: nobody else may use it.
+                tracker = stopper._tracker.lend()
+                self._selection.run(y, self.order, self.n_initial, target, tracker, threads, bounds)
+            finally:
+                stopper._tracker.take_back()
+                self._selection.settle()
+                after = self._selection.n_labels
+                done = slice(max(0, before - self.n_initial), max(0, after - self.n_initial))
+                self._bounds[done.start :] = bounds[done].tolist()
+                self._y[before:] = y[self._selection.state.labels[before:after]].tolist()
+                self._asked = None
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
         """Return what has come of it so far.
@@ -269,17 +354,21 @@ class ActiveLearner:
         test : tuple of arrays, optional
             Inputs and labels on which to compute the expected loss after each label.
         threads : int
-            Threads for that.
+            Threads for that, at most 4,096.
 
         Returns
         -------
         Run
             A record that later labels do not change.
         """
-        errors = None
-        if test is not None:
-            errors = self._selection.errors(*_test_set(test, self.points.shape[1]), threads)
-        return Run(self, errors, test)
+        workers = check.threads("threads", threads)
+        checked = None if test is None else _test_set(test, self.points.shape[1])
+        with self._lock():
+            return self._run(checked, workers, self.stopper.copy())
+
+    def _run(self, test: tuple[Array, Array] | None, threads: int, stopper: Criterion) -> Run:
+        errors = None if test is None else self._selection.errors(*test, threads)
+        return Run(self, errors, test, stopper)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts, ready for JSON.
@@ -290,20 +379,38 @@ class ActiveLearner:
             For `from_dict`, which wants the pool again; its checksum is kept.
         """
         name = self.acquisition if isinstance(self.acquisition, str) else None
-        return {
-            "kind": "ActiveLearner",
-            "version": 1,
-            "pool": _checksum(self.points),
-            "gp": self.gp.to_dict(),
-            "stopper": self.stopper.to_dict(),
-            "acquisition": name,
-            "order": self.order.tolist(),
-            "n_initial": self.n_initial,
-            "max_labels": self.max_labels,
-            "indices": self._selection.state.labels[: self.n_labels].tolist(),
-            "labels": list(self._y),
-            "asked": self._asked,
-        }
+        with self._lock():
+            n = self.n_labels
+            return {
+                "kind": "ActiveLearner",
+                "version": 1,
+                "pool": _checksum(self.points),
+                "gp": self.gp.to_dict(),
+                "stopper": self.stopper.to_dict(),
+                "acquisition": name,
+                "order": self.order.tolist(),
+                "n_initial": self.n_initial,
+                "max_labels": self.max_labels,
+                "indices": self._selection.state.labels[:n].tolist(),
+                "labels": self._y[:n],
+                "asked": self._asked,
+            }
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock():
+            state = {name: value for name, value in vars(self).items() if name not in LOCKS}
+            selection = self._selection.frozen()
+            return state | {
+                "stopper": self.stopper.copy(),
+                "_selection": selection,
+                "_model": selection.model,
+                "_y": self._y[:],
+                "_bounds": self._bounds[:],
+                "_driven": False,
+            }
+
+    def __copy__(self) -> ActiveLearner:
+        return deepcopy(self)
 
     @classmethod
     def from_dict(
@@ -333,12 +440,19 @@ class ActiveLearner:
         )
         if (kind, version) != ("ActiveLearner", 1):
             raise ValueError(
-                f"`state` must describe an ActiveLearner of version 1, got {kind!r}, {version!r}"
+                f"`state` must describe an ActiveLearner of version 1, got "
+                f"{check.shown(kind)}, {check.shown(version)}"
             )
         if name is None and not callable(acquisition):
             raise ValueError("`acquisition` must be given: the saved one was a callable")
         try:
             first = [check.state_count("order", i) for i in order]
+            check.indices("order", first, len(check.points("X", X, None)))
+            if check.state_count("n_initial", n_initial) > len(first):
+                raise ValueError(
+                    f"`state['n_initial']` must be at most {len(first)}, the length of its order, "
+                    f"got {n_initial}"
+                )
             new = cls(
                 X,
                 gp=model_from_dict(gp),
@@ -351,24 +465,27 @@ class ActiveLearner:
                 raise ValueError("`X` is another pool than the saved one")
             new.order = np.array(first, dtype=np.int64)
             for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
-                new.ask()  # the lazy selection then computes in the same order, to the last digit
-                new._refuse_taken(check.state_count("indices", index))
+                new._ask()  # the lazy selection then computes in the same order, to the last digit
+                new._refuse_taken("indices", check.state_count("indices", index))
                 new._asked = index
                 new._take(float(y))
             if check.state_count("asked", asked, optional=True) is not None:
-                new.ask()
-                new._refuse_taken(asked)
+                new._ask()
+                new._refuse_taken("asked", asked)
             new._asked = asked
             saved = Criterion.from_dict(stopper)
             if saved.stopped_at != new.stopper.stopped_at:
-                raise ValueError("the bounds are not those of the labels")
+                raise ValueError("`state['stopper']`: the bounds are not those of the labels")
         except (TypeError, IndexError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
-    def _refuse_taken(self, index: int) -> None:
+    def _refuse_taken(self, name: str, index: int) -> None:
         if index >= self.n_pool or self._selection.state.taken[index]:
-            raise ValueError(f"`state` is damaged: row {index} is out of the pool, or there twice")
+            raise ValueError(
+                f"`state` is damaged: `{name}`: row {check.shown(index)} is out of the pool, or "
+                "there twice"
+            )
 
     def __repr__(self) -> str:
         said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
@@ -402,19 +519,21 @@ class Run:
         The stopper with all bounds.
     """
 
-    def __init__(self, learner: ActiveLearner, errors: Array | None, test: Any) -> None:
+    def __init__(
+        self, learner: ActiveLearner, errors: Array | None, test: Any, stopper: Criterion
+    ) -> None:
         self._learner = learner
         self._test = test
         self._gp: Any = None
         n = learner.n_labels
         self.indices: Ints = learner._selection.state.labels[:n].copy()
-        self.labels: Array = np.array(learner._y)
-        self.bounds: Array = np.array(learner._bounds)
+        self.labels: Array = np.array(learner._y[:n])
+        self.bounds: Array = np.array(learner._bounds[: max(0, n - learner.n_initial)])
         self.n_labels = n
         self.n_initial = min(n, learner.n_initial)
         self.n_pool = learner.n_pool
         self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
-        self.stopper = learner.stopper
+        self.stopper = stopper
         self.errors = errors
 
     @property
@@ -483,21 +602,35 @@ class Run:
             is, but cannot be resumed a second time.
         """
         learner = self._learner
-        if learner.n_labels != self.n_labels:
-            raise ValueError(f"the run has been resumed already, up to {learner.n_labels} labels")
-        if max_labels is None:
-            most = learner.n_pool if self.finished else learner.max_labels
-        else:
-            most = check.count("max_labels", max_labels, 1)
-        if not (self.n_labels <= most <= learner.n_pool):
-            raise ValueError(
-                f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got {most}"
-            )
-        learner.stopper = self.stopper.copy()
-        learner.max_labels = most
-        learner._selection.grow(most)
+        given = None if max_labels is None else check.count("max_labels", max_labels, 1)
+
+        # all checks before the first change
+        _workers(threads)
+        if test is not None:
+            _look_at(learner.gp, "test", _test_set(test, learner.points.shape[1])[1])
+        if labels is not None and not callable(labels):
+            _look_at(learner.gp, "y", check.vector("y", labels, learner.n_pool))
+
+        def prepare() -> None:
+            if learner.n_labels != self.n_labels:
+                raise ValueError(
+                    f"the run has been resumed already, up to {learner.n_labels} labels"
+                )
+            most = given
+            if most is None:
+                most = learner.n_pool if self.finished else learner.max_labels
+            if not (self.n_labels <= most <= learner.n_pool):
+                raise ValueError(
+                    f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
+                    f"{check.shown(most)}"
+                )
+            learner._selection.grow(most)
+            learner.stopper = self.stopper.copy()
+            learner.max_labels = most
+
         source = learner._source if labels is None else labels
-        return _go(learner, source, self._test if test is None else test, None, threads, False)
+        test = self._test if test is None else test
+        return _go(learner, source, test, None, threads, False, prepare)
 
     @property
     def finished(self) -> bool:
@@ -592,7 +725,8 @@ def learn(
     on_label : callable, optional
         Called with the `ActiveLearner` after every label.
     threads : int, optional
-        Threads for large pools and test sets; all cores by default. They do not change results.
+        Threads for large pools and test sets, at most 4,096; all cores by default. They do not
+        change results.
     seed : int, optional
         Seed of what is random.
     progress : bool
@@ -636,12 +770,39 @@ def _go(
     on_label: Callable[[ActiveLearner], object] | None,
     threads: int | None,
     progress: bool,
+    prepare: Callable[[], None] | None = None,
 ) -> Run:
-    workers = _cores() if threads is None else check.count("threads", threads, 1)
+    workers = _workers(threads)
     if test is not None:
         test = _test_set(test, learner.points.shape[1])
         _look_at(learner.gp, "test", test[1])
-    learner._source = source
+    driving = False
+    try:
+        with learner._turn():
+            if learner._driven:
+                raise RuntimeError("the run is going on already: in another thread, or further up")
+            if prepare is not None:
+                prepare()
+            learner._source = source
+            learner._driven = driving = True
+        _label_all(learner, source, on_label, workers, progress)
+        with learner._lock():
+            # who was called with the learner may go on with it
+            stopper = learner.stopper if on_label is None else learner.stopper.copy()
+            return learner._run(test, workers, stopper)
+    finally:
+        if driving:
+            learner._driven = False
+
+
+def _label_all(
+    learner: ActiveLearner,
+    source: Any,
+    on_label: Callable[[ActiveLearner], object] | None,
+    workers: int,
+    progress: bool,
+) -> None:
+    """Label points until the stop; the learner is nobody's while labels are made or looked at."""
     resumed = learner.stopped
     try:
         if not callable(source):
@@ -660,7 +821,9 @@ def _go(
         with _bar(learner, progress) as bar:
             while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
                 index = learner.ask()
-                learner._take(_label(oracle(index), index))
+                label = _label(oracle(index), index)
+                with learner._turn():
+                    learner._take(label, index)
                 if on_label is not None:
                     on_label(learner)
                 if bar is not None:
@@ -671,12 +834,10 @@ def _go(
         # whatever happened, the labels so far are not lost
         error.run = learner.run()  # type: ignore[attr-defined]
         raise
-    return learner.run(test, workers)
 
 
-@cache
-def _cores() -> int:
-    return os.cpu_count() or 1
+def _workers(threads: int | None) -> int:
+    return cores() if threads is None else check.threads("threads", threads)
 
 
 def _label(value: Any, index: int) -> float:
@@ -709,7 +870,9 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
     if np.ndim(initial) == 0:
         number = check.count("initial", initial)
         if number > n:
-            raise ValueError(f"`initial` must be at most the size of the pool ({n}), got {number}")
+            raise ValueError(
+                f"`initial` must be at most the size of the pool ({n}), got {check.shown(number)}"
+            )
         return rng.permutation(n)[:number].astype(np.int64), number
     chosen = check.indices("initial", initial, n, "a number or indices")
     return chosen, len(chosen)

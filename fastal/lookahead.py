@@ -7,22 +7,22 @@ before the labels are bought, and with it the expected error after each of them.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtrs
 
-from fastal import _selection
+from fastal import _memory, _selection
 from fastal import _validation as check
 from fastal._core import lookahead as core
 from fastal._core.cholesky import NOISE, WHITE
 from fastal._core.covariance import covariance_rows
 from fastal._criterion import FORMAT, Criterion
+from fastal._threads import cores, one_blas_thread
 from fastal.gp import PANEL, GaussianProcess
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ class Forecast:
         then = now + check.count("labels", labels)
         if then > self.horizon:
             raise ValueError(
-                f"`labels` must be at most {self.horizon - now}, up to the horizon, got {labels}"
+                f"`labels` must be at most {self.horizon - now}, up to the horizon, got "
+                f"{check.shown(labels)}"
             )
         left = self.reduction[now - 1]
         return float(1.0 - self.reduction[then - 1] / left) if left > 0 else 0.0
@@ -256,14 +257,17 @@ class Forecast:
         )
         if (kind, version) != ("Forecast", 1):
             raise ValueError(
-                f"`state` must describe a Forecast of version 1, got {kind!r}, {version!r}"
+                f"`state` must describe a Forecast of version 1, got "
+                f"{check.shown(kind)}, {check.shown(version)}"
             )
         try:
             n, t = check.state_count("n_pool", n, 2), check.state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
             rows = np.array([check.state_count("order", i) for i in order], dtype=np.int64)
             if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
-                raise ValueError("its arrays do not fit the numbers of labels")
+                raise ValueError(
+                    "its arrays do not fit the numbers of labels, `n_labelled` and `n_pool`"
+                )
             return cls(
                 check.indices("order", rows, n),
                 values,
@@ -406,6 +410,7 @@ def _forecast(
     """Return the forecast; its warnings are only in it."""
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    gp = gp.copy()  # another thread may add labels meanwhile
     scale = gp.lengthscale
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
     n = len(points)
@@ -415,7 +420,7 @@ def _forecast(
         raise ValueError(
             f"`X` must have at least two unlabelled points, got {n - len(done)} of {n}"
         )
-    n_samples, seed = check.count("samples", samples, 1), check.count("seed", seed)
+    n_samples, seed = check.count("samples", samples, 1), check.seed("seed", seed)
     repeated = n - len(np.unique(points + 0.0, axis=0))
     if repeated > n - repeated:
         raise ValueError(
@@ -428,7 +433,7 @@ def _forecast(
         if len(others) < 2:
             raise ValueError(f"`reference` must have at least two rows, got {len(others)}")
     last = _horizon(horizon, n, len(done))
-    with _selection._one_blas_thread():
+    with one_blas_thread():
         if n > WHOLE_POOL:
             rest = np.setdiff1d(np.arange(n), done)
             if others is None:
@@ -464,6 +469,33 @@ def _forecast(
         whole=n <= WHOLE_POOL,
         warnings=said,
     )
+
+
+class _Seen(NamedTuple):
+    """What a `LookAhead` knows: set as one, after a complete change."""
+
+    forecast: Forecast | None = None
+    stops_at: int | None = None
+    given: bool = False  # whether the forecast came by `begin`, or is one of a learner's pool
+    labels: int = 0
+    compared: int = 0
+    squares: float = 0.0
+
+    @property
+    def stopped_at(self) -> int | None:
+        if self.forecast is None or self.stops_at is None:
+            return None
+        # if there are more labels than were needed, the first bound says so
+        needed = max(1, self.stops_at - self.forecast.n_labelled)
+        return needed if self.labels >= needed else None
+
+    @property
+    def rho(self) -> float:
+        if self.forecast is None:
+            return 1.0
+        before = self.forecast.n_residuals
+        squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
+        return _rho(squares + self.squares, before + self.compared)
 
 
 class LookAhead(Criterion):
@@ -516,12 +548,19 @@ class LookAhead(Criterion):
         self.eps = None if eps is None else check.probability("eps", eps)
         self.price = None if price is None else check.positive("price", price)
         self.paper = paper
-        self.forecast: Forecast | None = None
-        self.stops_at: int | None = None
-        self._given = False  # whether the forecast came by `begin`, or is one of a learner's pool
-        self.reset()
+        self._seen = _Seen()
 
     _takes = ""  # only the number of labels counts
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """The forecast it goes by, if there is one yet."""
+        return self._seen.forecast
+
+    @property
+    def stops_at(self) -> int | None:
+        """Number of labels at which it will stop, or None."""
+        return self._seen.stops_at
 
     def _begin(self, learner: Any) -> None:
         """Make the forecast of a learner's pool, before its first label."""
@@ -533,11 +572,10 @@ class LookAhead(Criterion):
                 f"{check.shown(learner.acquisition)}"
             )
         first = learner.order[: learner.n_initial]
-        if self.forecast is None:
-            self.begin(forecast(learner.points, learner.gp, labelled=first))
-            self._given = False
-        elif (self.forecast.n_pool, self.forecast.n_labelled) != (learner.n_pool, len(first)):
-            ahead = self.forecast
+        ahead = self.forecast
+        if ahead is None:
+            self._begin_with(forecast(learner.points, learner.gp, labelled=first), False)
+        elif (ahead.n_pool, ahead.n_labelled) != (learner.n_pool, len(first)):
             raise ValueError(
                 f"the forecast must be of {learner.n_pool} points with {len(first)} labels, got "
                 f"one of {ahead.n_pool} with {ahead.n_labelled}"
@@ -545,15 +583,17 @@ class LookAhead(Criterion):
 
     def _see(self, learner: Any) -> bool:
         residuals = learner.residuals
-        self._squares, self._compared = float(residuals @ residuals), len(residuals)
-        self._seen += 1
-        return self.stopped
+        squares, compared = float(residuals @ residuals), len(residuals)
+        with self._turn():
+            seen = self._seen
+            self._seen = seen._replace(labels=seen.labels + 1, compared=compared, squares=squares)
+            return self.stopped
 
     def _stop_in(self, record: Record) -> int | None:
         ahead = _forecast(record.Z.T, record.unit_process(), record.order[: record.initial])
-        self.begin(ahead)
-        self._seen = len(record.bounds)
-        return self.stopped_at
+        with self._turn():
+            self._seen = self._of(ahead, True)._replace(labels=len(record.bounds))
+            return self.stopped_at
 
     def begin(self, forecast: Forecast) -> Self:
         """Take the forecast of a pool, before the first bound; return the criterion itself.
@@ -571,21 +611,29 @@ class LookAhead(Criterion):
         """
         if not isinstance(forecast, Forecast):
             raise TypeError(f"`forecast` must be a Forecast, got {check.shown(forecast)}")
-        self.forecast, self._given = forecast, True
+        return self._begin_with(forecast, True)
+
+    def _begin_with(self, forecast: Forecast, given: bool) -> Self:
+        seen = self._of(forecast, given)
+        with self._turn():
+            self._seen = seen
+        return self
+
+    def _of(self, forecast: Forecast, given: bool) -> _Seen:
+        """Return what is known before the first bound."""
         if self.eps is not None:
-            self.stops_at = forecast.labels_for(self.eps)
-        elif self.price is not None:
-            self.stops_at = forecast.labels_at_price(self.price)
-        else:
-            self.stops_at = forecast.labels_as_paper()
-        return self.reset()
+            return _Seen(forecast, forecast.labels_for(self.eps), given)
+        if self.price is not None:
+            return _Seen(forecast, forecast.labels_at_price(self.price), given)
+        return _Seen(forecast, forecast.labels_as_paper(), given)
 
     def push(self, r: float) -> bool:
         """Take the bound of one label, of which only the number counts."""
         check.real("r", r)
-        self._begun()
-        self._seen += 1
-        return self.stopped
+        with self._turn():
+            _begun(self._seen)
+            self._seen = self._seen._replace(labels=self._seen.labels + 1)
+            return self.stopped
 
     def update(self, mean: float, var: float, y: float, noise: float | None = None) -> bool:
         """Take one label, and compare it with what the model had expected.
@@ -602,85 +650,82 @@ class LookAhead(Criterion):
         bool
             Whether there has been a stop.
         """
-        ahead = self._begun()
-        noise = ahead.noise if noise is None else check.positive("noise", noise)
-        # z^2 = d^2 / (s + noise)
+        own = None if noise is None else check.positive("noise", noise)
         d = check.real("y", y) - check.real("mean", mean)
-        square = d * d / (check.zero_or_more("var", var) + noise)
-        if not square < math.inf:
-            raise ValueError(f"`y` is too far from `mean`, got {y} and {mean}")
-        self._squares += square
-        self._compared += 1
-        self._seen += 1
-        return self.stopped
-
-    def _begun(self) -> Forecast:
-        if self.forecast is None:
-            raise ValueError("LookAhead has no forecast yet: call begin(forecast(X, gp)) first")
-        return self.forecast
+        var = check.zero_or_more("var", var)
+        with self._turn():
+            seen = self._seen
+            ahead = _begun(seen)
+            # z^2 = d^2 / (s + noise)
+            square = d * d / (var + (ahead.noise if own is None else own))
+            if not square < math.inf:
+                raise ValueError(f"`y` is too far from `mean`, got {y} and {mean}")
+            self._seen = seen._replace(
+                labels=seen.labels + 1,
+                compared=seen.compared + 1,
+                squares=seen.squares + square,
+            )
+            return self.stopped
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself.
 
         A forecast that was given by `begin` stays; one that `learn` made of its pool does not.
         """
-        if not self._given:
-            self.forecast = self.stops_at = None
-        self._seen = self._compared = 0
-        self._squares = 0.0
+        with self._turn():
+            seen = self._seen
+            self._seen = _Seen(seen.forecast, seen.stops_at, True) if seen.given else _Seen()
         return self
 
     @property
     def history(self) -> Array:
         """What is left after each label since the first bound, as a share (see `Forecast`)."""
-        if self.forecast is None:
+        seen = self._seen
+        if seen.forecast is None:
             return np.empty(0)
-        left = np.zeros(self._seen)
-        known = self.forecast.fraction[self.forecast.n_labelled :][: self._seen]
+        _memory.check(8 * seen.labels, f"the history of {seen.labels} bounds", "`reset` it")
+        left = np.zeros(seen.labels)
+        known = seen.forecast.fraction[seen.forecast.n_labelled :][: seen.labels]
         left[: len(known)] = known
         return left
 
     @property
     def n_labels(self) -> int:
         """Number of labels, those before the first bound included."""
-        return self._seen + (self.forecast.n_labelled if self.forecast else 0)
+        seen = self._seen
+        return seen.labels + (seen.forecast.n_labelled if seen.forecast else 0)
 
     @property
     def rho(self) -> float:
         """Squared residuals over what the model expects, of the labels compared so far."""
-        if self.forecast is None:
-            return 1.0
-        before = self.forecast.n_residuals
-        squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
-        return _rho(squares + self._squares, before + self._compared)
+        return self._seen.rho
 
     @property
     def stopped_at(self) -> int | None:
         """Number of bounds at the stop, or None."""
-        if self.forecast is None or self.stops_at is None:
-            return None
-        # if there are more labels than were needed, the first bound says so
-        needed = max(1, self.stops_at - self.forecast.n_labelled)
-        return needed if self._seen >= needed else None
+        return self._seen.stopped_at
 
     @property
     def reason(self) -> str:
         """Why it stopped, or why not yet, and whether the labels fit the model."""
-        ahead = self.forecast
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        seen = self._seen
+        ahead, bounds = seen.forecast, seen.stopped_at
         if ahead is None:
-            return "there is no forecast yet"
-        bounds = self.stopped_at
-        labels = self.n_labels if bounds is None else bounds + ahead.n_labelled
+            return None, "there is no forecast yet"
+        labels = ahead.n_labelled + (seen.labels if bounds is None else bounds)
         left = float(ahead.fraction[min(max(labels, 1), ahead.horizon) - 1])
         text = f"after {labels} labels {_percent(left)} of what all labels buy is left ("
-        if self.stopped:
+        if bounds is not None:
             text += self._rule()
-        elif self.stops_at is None:
+        elif seen.stops_at is None:
             text += f"no stop up to the horizon of {ahead.horizon} labels"
         else:
-            text += f"the stop will be at {self.stops_at}"
-        misfit = _misfit(self.rho)
-        return f"{text}); {misfit}" if misfit else f"{text})"
+            text += f"the stop will be at {seen.stops_at}"
+        misfit = _misfit(seen.rho)
+        return bounds, f"{text}); {misfit}" if misfit else f"{text})"
 
     def _rule(self) -> str:
         if self.eps is not None:
@@ -697,17 +742,18 @@ class LookAhead(Criterion):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
+        seen = self._seen
         return {
             "kind": "LookAhead",
             "version": FORMAT,
             "eps": self.eps,
             "price": self.price,
             "paper": self.paper,
-            "forecast": None if self.forecast is None else self.forecast.to_dict(),
-            "given": self._given,
-            "seen": self._seen,
-            "compared": self._compared,
-            "squares": self._squares,
+            "forecast": None if seen.forecast is None else seen.forecast.to_dict(),
+            "given": seen.given,
+            "seen": seen.labels,
+            "compared": seen.compared,
+            "squares": seen.squares,
         }
 
     @classmethod
@@ -719,13 +765,19 @@ class LookAhead(Criterion):
             squares, given = check.zero_or_more("squares", squares), check.flag("given", given)
         except TypeError as error:
             raise ValueError(f"`state` is damaged: {error}") from None
-        if ahead is not None:
-            new.begin(Forecast.from_dict(ahead))
-            new._given = given
-        new._seen = check.state_count("seen", seen)
-        new._compared = check.state_count("compared", compared)
-        new._squares = squares
+        known = _Seen() if ahead is None else new._of(Forecast.from_dict(ahead), given)
+        new._seen = known._replace(
+            labels=check.state_count("seen", seen, most=check.MOST_SEEN),
+            compared=check.state_count("compared", compared, most=check.MOST_SEEN),
+            squares=squares,
+        )
         return new
+
+
+def _begun(seen: _Seen) -> Forecast:
+    if seen.forecast is None:
+        raise ValueError("LookAhead has no forecast yet: call begin(forecast(X, gp)) first")
+    return seen.forecast
 
 
 def _percent(share: float) -> str:
@@ -784,7 +836,7 @@ def _horizon(horizon: int | None, n: int, labels: int) -> int:
     if not (max(labels + 1, 2) <= last <= n):
         raise ValueError(
             f"`horizon` must be between {max(labels + 1, 2)} and the size of the pool ({n}), "
-            f"got {last}"
+            f"got {check.shown(last)}"
         )
     return last
 
@@ -867,13 +919,9 @@ def _large_order(gp: GaussianProcess, Z: Array, done: Ints, rest: Ints, last: in
     plain.rewind(0)
     selection = _selection.Selection.of_scaled(plain, np.ascontiguousarray(Z[:, rows]), last)
     labels = np.full(len(rows), gp.mean)  # any: variances do not depend on them
-    selection.run(labels, np.arange(len(done)), last, last, 0, _cores(), np.empty(0))
+    selection.run(labels, np.arange(len(done)), last, last, 0, cores(), np.empty(0))
     chosen: Ints = rows[selection.state.labels[:last]]
     return chosen
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def _fail(status: int) -> NoReturn:
@@ -925,7 +973,7 @@ def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
 
     if n < THREADS_FROM:
         return [one(j) for j in steps.tolist()]
-    with ThreadPoolExecutor(_cores()) as workers:
+    with ThreadPoolExecutor(cores()) as workers:
         return list(workers.map(one, steps.tolist()))
 
 

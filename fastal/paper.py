@@ -19,17 +19,17 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal import datasets as data
-from fastal._chunks import OneBlasThread
 from fastal._criterion import Criterion
+from fastal._threads import one_blas_thread, workers
 from fastal.bound import bound_constant
 from fastal.classifier import LaplaceClassifier
 from fastal.criteria import CrossValidation, FixedBudget, GroundTruth, MaxVariance, PACBayes
@@ -122,7 +122,7 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
     X, y : ndarray
         All data.
     rows : int
-        How many rows to fit on, drawn at random.
+        How many rows to fit on, drawn at random; at least 2.
     seed : int
         Seed of that draw, and of the starts.
 
@@ -131,8 +131,9 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
     GaussianProcess
         Without labels.
     """
+    rows, seed = check.count("rows", rows, 2), check.seed("seed", seed)
     chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
-    with OneBlasThread():  # the same digits on any number of cores
+    with one_blas_thread():  # the same digits on any number of cores
         return GaussianProcess().fit_hyperparameters(
             X[chosen], y[chosen], bounds={"noise": NOISE_BOUNDS}, seed=seed
         )
@@ -161,6 +162,7 @@ def problem(name: str, seed: int = 0) -> Problem:
     ((2000, 1), 50)
     """
     check.option("name", name, DATASETS)
+    seed = check.seed("seed", seed)
     if name == "artificial":
         X, y = data.artificial()
         return Problem(name, X, y, ARTIFICIAL_POOL, fit(X, y, ARTIFICIAL_FIT_ROWS, seed))
@@ -193,9 +195,12 @@ def problems(
     """
     from joblib import effective_n_jobs
 
+    for name in names:
+        check.option("names", name, DATASETS)
+    seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
     tell(f"fitting length scale and noise: {', '.join(names)}")
-    with OneBlasThread(), ThreadPoolExecutor(effective_n_jobs(jobs)) as workers:
-        return list(workers.map(lambda name: problem(name, seed), names))
+    with one_blas_thread(), workers(effective_n_jobs(threads)) as pool:
+        return list(pool.map(lambda name: problem(name, seed), names))
 
 
 class Campaigns(NamedTuple):
@@ -221,7 +226,8 @@ class Campaigns(NamedTuple):
 
     def stops(self, criterion: str, threshold: float) -> Ints:
         """Return the labels of each run at a criterion's first crossing, or the pool's size."""
-        rises = criterion == "ground_truth"
+        check.option("criterion", criterion, tuple(self.histories))
+        threshold, rises = check.real("threshold", threshold), criterion == "ground_truth"
         stops: Ints = first_crossings(self.histories[criterion], np.array([threshold]), rises)[0]
         return stops
 
@@ -260,13 +266,16 @@ def campaigns(
     Campaigns
         All runs go on to the end of the pool.
     """
-    judges = _JUDGES if others else ()
+    judges = _JUDGES if check.flag("others", others) else ()
+    size = min(check.count("pool_size", problem.pool_size, 1), len(problem.y))
+    count = _checked_runs(runs, 2 * size + len(judges) * (size + 1) + len(more))
+    seed, jobs = check.seed("seed", seed), check.jobs("jobs", jobs)
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
         criteria=(*judges, *more),
-        n_runs=runs,
+        n_runs=count,
         pool_size=problem.pool_size,
         seed=seed,
         n_jobs=jobs,
@@ -277,10 +286,19 @@ def campaigns(
     if others:
         histories = {name: result.history(j) for j, name in enumerate(_OTHERS)}
         # The range of the loss is that of the labels in the pool, which differs between runs.
-        ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(runs)])
+        ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(count)])
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
     stops = result.criteria_stops[:, len(judges) :]
     return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
+
+
+def _checked_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
+    """Check a number of runs, of which each keeps `width` numbers."""
+    count = check.count("runs", runs, 1)
+    _memory.check(
+        8 * count * (8 + width), f"an experiment with `runs` = {check.shown(count)}", "lower `runs`"
+    )
+    return count
 
 
 def first_crossings(histories: Array, thresholds: Array, rises: bool = False) -> Ints:
@@ -300,7 +318,7 @@ def first_crossings(histories: Array, thresholds: Array, rises: bool = False) ->
     ndarray of int, shape (k, runs)
         Between 2 and n + 1, which is also the answer if there is no crossing.
     """
-    sign = -1.0 if rises else 1.0
+    sign = -1.0 if check.flag("rises", rises) else 1.0
     values = np.where(np.isnan(histories), np.inf, sign * histories)
     lowest = np.minimum.accumulate(values, axis=1)
     n = histories.shape[1]
@@ -418,7 +436,7 @@ def outcomes(
         check.option("datasets", name, DATASETS)
     for name in criteria:
         check.option("criteria", name, CRITERIA)
-    count = check.count("runs", runs, 1)
+    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     searched = [name for name in criteria if name in SEARCHED]
     others = any(name in _OTHERS for name in criteria)
     names = list(dict.fromkeys((*datasets, REFERENCE) if searched else datasets))
@@ -637,10 +655,12 @@ def tightness(
     The range of the labels stands for b - a, as in the paper; it has the unit of the labels, not of
     a loss in nats, and neither loss is bounded: the constant is a convention, not a guarantee.
     """
-    count = check.count("runs", runs, 1)
-    found = []
+    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    check.flag("progress", progress)
     for task in tasks:
         check.option("tasks", task, TASKS)
+    found = []
+    for task in tasks:
         tell(f"{task}: {count} runs")
         if task == "regression":
             found.append(_regression_tightness(count, seed, jobs, progress))
@@ -661,6 +681,8 @@ def _regression_tightness(runs: int, seed: int, jobs: int | None, progress: bool
 
 def sign_of_sine(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Draw inputs, uniform in [-1, 1], and their classes, sgn(sin(2 pi x))."""
+    n = check.count("n", n)
+    _memory.check(8 * 4 * n, f"a data set of `n` = {check.shown(n)} points", "lower `n`")
     x = rng.uniform(-1.0, 1.0, n)
     return x[:, None], np.where(np.sin(2 * np.pi * x) < 0, -1.0, 1.0)
 

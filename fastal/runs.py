@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal._core import runs as core
 
@@ -62,7 +63,8 @@ class RunsDistribution:
         self._n_above = check.count("n_above", n_above)
         if not (1 <= self._n_below + self._n_above <= _MOST_VALUES):
             raise ValueError(
-                f"`n_below` + `n_above` must be between 1 and 2^40, got {n_below} + {n_above}"
+                "`n_below` + `n_above` must be between 1 and 2^40, got "
+                f"{check.shown(self._n_below)} + {check.shown(self._n_above)}"
             )
 
     @property
@@ -166,12 +168,20 @@ class RunsDistribution:
         int or array of int
             Draws.
         """
+        if not isinstance(random_state, np.random.Generator | None):
+            random_state = check.seed("random_state", random_state)
+        shape: tuple[int, ...] = ()
+        if size is not None:
+            axes = size if isinstance(size, tuple | list) else (size,)
+            shape = tuple(check.count("size", n) for n in axes)
+        _memory.check(8 * math.prod(shape), f"`size` = {check.shown(size)}", "draw fewer numbers")
         rng = np.random.default_rng(random_state)
         n0, n1 = self._n_below, self._n_above
         if min(n0, n1) == 0:
-            return np.ones(() if size is None else size, dtype=np.int64)[()]
-        half = rng.hypergeometric(n0, n1 - 1, n1, size)
-        odd = rng.random(size) * (n0 + n1) >= 2 * half
+            return np.ones(shape, dtype=np.int64)[()]
+        drawn = None if size is None else shape
+        half = rng.hypergeometric(n0, n1 - 1, n1, drawn)
+        odd = rng.random(drawn) * (n0 + n1) >= 2 * half
         return 2 * half + odd
 
 
@@ -202,7 +212,8 @@ def choose_method(n_below: int, n_above: int) -> Literal["exact", "normal"]:
     >>> choose_method(999, 5_000_000)
     'exact'
     """
-    code = core.resolved_method(check.count("n_below", n_below), check.count("n_above", n_above))
+    counts = (("n_below", n_below), ("n_above", n_above))
+    code = core.resolved_method(*(check.count(name, n, 0, _MOST_VALUES) for name, n in counts))
     return "exact" if code == METHODS["exact"] else "normal"
 
 
@@ -317,7 +328,9 @@ def _prepare(x: ArrayLike, cutoff: str | float, axis: int) -> tuple[check.Array,
     if axis != -1:
         check.whole("axis", axis)
         if not (-data.ndim <= axis < data.ndim):
-            raise ValueError(f"`axis` must be in [{-data.ndim}, {data.ndim}), got {axis}")
+            raise ValueError(
+                f"`axis` must be in [{-data.ndim}, {data.ndim}), got {check.shown(axis)}"
+            )
         data = np.ascontiguousarray(np.moveaxis(data, axis, -1))
     n = data.shape[-1]
     if n < 2:

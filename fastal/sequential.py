@@ -51,7 +51,9 @@ def _column(horizon: int) -> int:
     """Return the column of the next larger horizon."""
     tables = _tables()
     if horizon > tables.horizons[-1]:
-        raise ValueError(f"`horizon` must be at most {longest_horizon()}, got {horizon}")
+        raise ValueError(
+            f"`horizon` must be at most {longest_horizon()}, got {check.shown(horizon)}"
+        )
     return int(np.searchsorted(tables.horizons, horizon))
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastal import _selection
+from fastal import _memory, _selection
 from fastal import _validation as check
 from fastal._chunks import Chunk, Plan, draw_pools, made_data, run_sequence
 from fastal._criterion import Criterion
@@ -111,7 +111,8 @@ def simulate(
     seed : int
         Run i is seeded by ``numpy.random.SeedSequence(seed).spawn(n_runs)[i]``.
     n_jobs : int, optional
-        Threads, -1 for one a core; 1 by default, or what ``joblib.parallel_config`` says.
+        Threads, at most 4,096, or -1 for one a core; 1 by default, or what
+        ``joblib.parallel_config`` says.
     store : path, optional
         An SQLite file that keeps what is finished. The same call with the same file goes on where
         the last one was interrupted; `n_runs` may have grown.
@@ -151,15 +152,21 @@ def simulate(
     ((20,), (20, 50), True)
     """
     count = check.count("n_runs", n_runs, 1)
+    jobs = check.jobs("n_jobs", n_jobs)
     check.option("errors", errors, ("record", "raise"))
     check.option("keep", keep, ("all", "summary"))
     check.flag("progress", progress)
-    if n_jobs is not None and check.whole("n_jobs", n_jobs) == 0:
-        raise ValueError("`n_jobs` must not be 0, got 0: -1 is all cores")
     plan, data = _prepare(
         X, y, gp, stopper, criteria, pool_size, initial, max_labels, test,
-        check.count("seed", seed), keep == "all", errors == "raise",
+        check.seed("seed", seed), keep == "all", errors == "raise",
     )  # fmt: skip
+    # besides the columns: counts, and what is made of them in the end
+    judges, measured, bounds, tested = plan.widths
+    _memory.check(
+        8 * count * (8 + judges + measured * bounds + bounds + tested),
+        f"a simulation with `n_runs` = {check.shown(count)}",
+        "lower `n_runs`, or use keep='summary'",
+    )
     table = _Table(plan, count)
     kept = None if store is None else Store(store, _settings(plan, data, keep))
     try:
@@ -173,7 +180,7 @@ def simulate(
         with (
             _Bar(count, table.n_done, progress) as bar,
             _Writer(kept) as write,
-            closing(shared_out(plan, arrays, table.missing(), n_jobs)) as chunks,
+            closing(shared_out(plan, arrays, table.missing(), jobs)) as chunks,
         ):
             for chunk in chunks:
                 write(chunk)
@@ -270,7 +277,9 @@ def _prepare(
     else:
         size = check.count("pool_size", pool_size, 1)
     if size > n:
-        raise ValueError(f"`pool_size` must be at most the number of rows ({n}), got {size}")
+        raise ValueError(
+            f"`pool_size` must be at most the number of rows ({n}), got {check.shown(size)}"
+        )
     if rest and size == n:
         raise ValueError(
             f"`pool_size` must be below the number of rows ({n}), got {size}: it leaves no row for "
@@ -278,12 +287,14 @@ def _prepare(
         )
     first = check.count("initial", initial)
     if first > size:
-        raise ValueError(f"`initial` must be at most the size of the pool ({size}), got {first}")
+        raise ValueError(
+            f"`initial` must be at most the size of the pool ({size}), got {check.shown(first)}"
+        )
     most = size if max_labels is None else check.count("max_labels", max_labels, 1)
     if not (max(1, first) <= most <= size):
         raise ValueError(
             f"`max_labels` must be between `initial` ({first}) and the size of the pool ({size}), "
-            f"got {most}"
+            f"got {check.shown(most)}"
         )
     _selection._check_memory(size, most)
     gp = gp.copy()
@@ -532,9 +543,7 @@ class Simulation:
             One number for each label after the initial ones, NaN where there is none; the bounds,
             if it is one that goes by them.
         """
-        number = check.count("j", j)
-        if number >= len(self.criteria):
-            raise ValueError(f"`j` must be in [0, {len(self.criteria)}), got {number}")
+        number = check.below("j", j, len(self.criteria))
         if self.bounds is None or self._histories is None:
             raise ValueError("histories are not kept with keep='summary'")
         measured = self._plan.measured
@@ -558,9 +567,7 @@ class Simulation:
             a callable, rows of what it makes of the run's seed, if that has as many rows as the
             first run's.
         """
-        number = check.count("run", run)
-        if number >= self.n_runs:
-            raise ValueError(f"`run` must be in [0, {self.n_runs}), got {number}")
+        number = check.below("run", run, self.n_runs)
         rows: Ints = draw_pools(self._plan, np.array([number]), self._n_rows)[0]
         return rows
 

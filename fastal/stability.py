@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -241,8 +241,9 @@ class StabilizingPredictions(Measured):
     def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
         super().__init__()
         self.cutoff = check.probability("cutoff", cutoff)
-        self.window = check.count("window", window, 1)
-        self._last: NDArray[Any] | None = None
+        self.window = check.count("window", window, 1, check.MOST)
+        # Predictions of the last step, and the steps up to it: a later one may have none.
+        self._last: tuple[Any, NDArray[Any]] | None = None
 
     def update(self, predictions: ArrayLike) -> bool:
         """Take the predictions of the next classifier on the stop set.
@@ -257,20 +258,21 @@ class StabilizingPredictions(Measured):
         bool
             Whether there has been a stop.
         """
-        labels = check.labels("predictions", predictions)
-        if self._last is None:
+        labels = check.labels("predictions", predictions).copy()
+        with self._turn():
+            last = self._before(self._steps)
             agreement = math.nan
-        else:
-            _same_classes("predictions", labels, self._last)
-            agreement = cohen_kappa(self._last, labels)
-        self._last = labels.copy()
-        return self._step(agreement)
+            if last is not None:
+                _same_classes("predictions", labels, last)
+                agreement = cohen_kappa(last, labels)
+            stopped = self._take(agreement)
+            self._last = self._steps, labels
+            return stopped
 
-    def push(self, r: float) -> bool:
-        """Take the agreement of one step, in [-1, 1]; return whether there has been a stop."""
-        stopped = super().push(r)
-        self._last = None
-        return stopped
+    def _before(self, steps: Any) -> NDArray[Any] | None:
+        """Return the predictions of the last of these steps; None after a `push`."""
+        last = self._last
+        return None if last is None or last[0] is not steps else last[1]
 
     def _see(self, learner: Any) -> bool:
         return self.update(_classifier(self, learner).predict(learner.points))
@@ -278,16 +280,11 @@ class StabilizingPredictions(Measured):
     def _stop_in(self, record: Record) -> int | None:
         raise _needs_classes(self)
 
-    def reset(self) -> Self:
-        """Forget all steps; return the criterion itself."""
-        self._last = None
-        return super().reset()
-
     def _measure(self, name: str, value: object) -> float:
         return check.between(name, value, -1.0, 1.0)
 
-    def _value(self, n: int) -> float:
-        return _mean(self._history[max(n - self.window, 0) : n], self.window)
+    def _value(self, history: list[float], n: int) -> float:
+        return _mean(history[max(n - self.window, 0) : n], self.window)
 
     def _passes(self, value: float) -> bool:
         return value > self.cutoff
@@ -302,8 +299,16 @@ class StabilizingPredictions(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        last = None if self._last is None else self._last.tolist()
-        return super().to_dict() | {"predictions": last}
+        with self._lock():  # measures and predictions of one step
+            last = self._before(self._steps)
+            return super().to_dict() | {"predictions": None if last is None else last.tolist()}
+
+    def __getstate__(self) -> Any:
+        with self._lock():
+            history, n, at = self._steps
+            steps = history[:n], n, at
+            last = self._before(self._steps)
+        return vars(self) | {"_steps": steps, "_last": None if last is None else (steps, last)}
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> StabilizingPredictions:
@@ -315,7 +320,7 @@ class StabilizingPredictions(Measured):
         assert isinstance(new, StabilizingPredictions)
         if last is not None:
             try:
-                new._last = check.labels("predictions", last)
+                new._last = new._steps, check.labels("predictions", last)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"`state` is damaged: {error}") from None
         return new
@@ -527,11 +532,11 @@ class ErrorStability(Measured):
     def _measure(self, name: str, value: object) -> float:
         return check.zero_or_more(name, value)
 
-    def _value(self, n: int) -> float:
-        first = next((kl for kl in self._history if kl > 0), None)
+    def _value(self, history: list[float], n: int) -> float:
+        first = next((kl for kl in islice(history, n) if kl > 0), None)
         if first is None:
             return math.nan
-        return float(error_gap(self._history[n - 1]) / error_gap(first))
+        return float(error_gap(history[n - 1]) / error_gap(first))
 
 
 # whole histories ----------------------------------------------------------------------------------
@@ -565,11 +570,25 @@ def stabilizing_predictions_stop(
     >>> stabilizing_predictions_stop([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], window=2)
     4
     """
-    cutoff, window = check.probability("cutoff", cutoff), check.count("window", window, 1)
-    agreements = [cohen_kappa(before, after) for before, after in pairwise(predictions)]
+    cutoff = check.probability("cutoff", cutoff)
+    window = check.count("window", window, 1, check.MOST)
+    steps = [
+        check.labels("predictions", step) for step in check.sequence("predictions", predictions)
+    ]
+    for before, after in pairwise(steps):
+        _same_classes("predictions", after, before)
+    agreements = [cohen_kappa(before, after) for before, after in pairwise(steps)]
     # the n-th agreement is there with the n-th classifier after the first
     means = [_mean(agreements[max(n - window, 0) : n], window) for n in range(len(agreements) + 1)]
     return _first(mean > cutoff for mean in means)
+
+
+def _entropies(probabilities: Any) -> Iterator[Array]:
+    """Yield the entropies of each step."""
+    if not isinstance(probabilities, Iterable):
+        raise TypeError(f"`probabilities` must be iterable, got {check.shown(probabilities)}")
+    for step in probabilities:
+        yield entropies(check.class_probabilities("probabilities", step))
 
 
 def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -594,7 +613,7 @@ def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: floa
     2
     """
     threshold = check.positive("threshold", threshold)
-    return _first(float(entropies(p).mean()) < threshold for p in probabilities)
+    return _first(float(h.mean()) < threshold for h in _entropies(probabilities))
 
 
 def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -619,7 +638,7 @@ def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -
     2
     """
     threshold = check.positive("threshold", threshold)
-    return _first(bool((entropies(p) < threshold).all()) for p in probabilities)
+    return _first(bool((h < threshold).all()) for h in _entropies(probabilities))
 
 
 def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:

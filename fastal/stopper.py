@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal import _memory
 from fastal import _validation as check
 from fastal._core import runs as runs_core
 from fastal._core import stopper as core
 from fastal._criterion import FORMAT, Criterion
+from fastal._threads import cores
 from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
 
 if TYPE_CHECKING:
@@ -378,9 +380,30 @@ class Stopper(Criterion):
         bool
             Whether there has been a stop, now or before.
         """
-        if self.gp is None:
+        gp = self.gp
+        if gp is None:
             raise ValueError("`observe` needs Stopper(gp=...), got gp=None")
-        return self.push(self.gp.add(x, y))
+        # What is not yet numbers may be anything: its own code runs before the turn.
+        if type(x) is not np.ndarray:
+            x = check.point(x, None)
+        y = check.real("y", y)
+        with self._turn():
+            before = len(self), getattr(gp, "n_labels", None)
+            try:
+                return self.push(gp.add(x, y))
+            except BaseException:
+                # Ctrl-C between the two, say: the label and its bound, or neither
+                labels = before[1]
+                if labels is not None and gp.n_labels == labels + 1 and self._has(before[0]):
+                    gp.rewind(labels)
+                raise
+
+    def _has(self, n: int) -> bool:
+        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        try:
+            return len(self) == n
+        except RuntimeError:
+            return True
 
     def extend(self, values: Any) -> int | None:
         """Take bounds in order, as if pushed one by one.
@@ -396,6 +419,8 @@ class Stopper(Criterion):
             Number of bounds at the first stop, `stopped_at`.
         """
         if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
+            if not isinstance(values, Iterable):
+                raise TypeError(f"`values` must hold real numbers, got {check.shown(values)}")
             values = list(values)
         bounds = check.finite_array("values", values)
         if bounds.ndim != 1:
@@ -522,19 +547,19 @@ class Stopper(Criterion):
 
     def _tested(self, n: int) -> NDArray[np.float64]:
         """Return the bounds that the test after n bounds is about."""
-        first = 0 if self.window is None else max(0, n - self.window)
+        first = 0 if self.window is None else max(0, n - int(self.window))
         return self.bounds[first:n]
 
     @property
     def earliest_stop(self) -> int | None:
         """Least number of bounds at which a stop is possible; None if none ever is."""
         # Beyond 4096 bounds of one level each no level is too small for the exact test.
-        limit = min(4096, self.window or 4096)
+        limit = int(min(4096, self.window or 4096))
         method = "exact" if self.method == "auto" else self.method
         n = _earliest(self._level, self._falling, method, self.alternative, limit)
         if n is None:
             return None
-        n = max(n + self.patience - 1, self.min_bounds or 0)
+        n = max(n + int(self.patience) - 1, int(self.min_bounds or 0))
         return None if self.horizon is not None and n > self.horizon else n
 
     @property
@@ -759,13 +784,14 @@ def stopping_time(
     if history.ndim != 2:
         raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
     rows, n = history.shape
+    window = n if like.window is None else min(int(like.window), n)
     table = np.empty(0, dtype=np.int32)
     if like.alternative == "less" and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
-        table = np.empty(min(like.window or n, n) + 1, dtype=np.int32)
+        table = np.empty(window + 1, dtype=np.int32)
         method = METHODS["exact" if like.sequential else like.method]
         core.critical_counts(like._level, like._falling, method, table)
     out = np.empty(rows, dtype=np.int64)
-    workers = min(threads or os.cpu_count() or 1, max(1, rows // 64))
+    workers = min(threads or cores(), max(1, rows // 64))
     cuts = np.linspace(0, rows, workers + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         parts = [
@@ -806,6 +832,11 @@ class StopperBatch:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
         self.n_streams = check.count("n_streams", n_streams, 1, check.MOST)
         self._like = Stopper(alpha, **settings)
+        _memory.check(
+            self.n_streams * (self._like._tracker.nbytes + 8),
+            f"a batch of {check.shown(self.n_streams)} streams",
+            "lower `n_streams`",
+        )
         self._batch = core.TrackerBatch(self.n_streams, self._like._tracker)
         self._stopped = np.zeros(self.n_streams, dtype=np.uint8)
 
@@ -827,7 +858,7 @@ class StopperBatch:
         """
         chosen = np.ones(self.n_streams, dtype=np.uint8)
         if where is not None:
-            mask: NDArray[Any] = np.asarray(where)
+            mask = check.as_array("where", where)
             if mask.dtype.kind != "b" or mask.shape != (self.n_streams,):
                 raise ValueError(
                     f"`where` must hold {self.n_streams} booleans, got {check.shown(where)}"
@@ -849,14 +880,12 @@ class StopperBatch:
         streams : int or array_like of int, optional
             Indices; all streams by default.
         """
-        chosen: NDArray[Any] = np.arange(self.n_streams) if streams is None else np.asarray(streams)
-        if chosen.dtype.kind not in "iu":
-            raise TypeError(f"`streams` must hold indices, got {check.shown(streams)}")
-        index = chosen.astype(np.int64).reshape(-1)
-        if ((index < 0) | (index >= self.n_streams)).any():
-            raise ValueError(
-                f"`streams` must be in [0, {self.n_streams}), got {check.shown(streams)}"
-            )
+        if streams is None:
+            index = np.arange(self.n_streams)
+        elif isinstance(streams, int | np.integer):
+            index = np.array([check.below("streams", streams, self.n_streams)])
+        else:
+            index = check.indices("streams", streams, self.n_streams, "an index or indices")
         self._batch.reset(index, self._stopped)
 
     def _state(self) -> tuple[Any, Any]:
@@ -913,9 +942,7 @@ class StopperBatch:
         array of float
             Bounds.
         """
-        index = check.count("stream", stream)
-        if index >= self.n_streams:
-            raise ValueError(f"`stream` must be in [0, {self.n_streams}), got {stream}")
+        index = check.below("stream", stream, self.n_streams)
         out = np.empty(int(self.n[index]))
         self._batch.values(index, out)
         return out

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal._core.cholesky import WHITE
+from fastal._threads import cores
 from fastal.lookahead import PRIOR_LABELS, Forecast, _forecast
 from fastal.paper import (
     DATASETS,
     Campaigns,
     Problem,
+    _checked_runs,
     aligned,
     campaigns,
     problems,
@@ -254,7 +256,7 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
         t = np.arange(1, len(rows) + 1)
         return ahead, (PRIOR_LABELS + squares) / (PRIOR_LABELS + t)
 
-    threads = os.cpu_count() or 1 if jobs is None or jobs < 0 else jobs
+    threads = cores() if jobs is None or jobs < 0 else jobs
     with ThreadPoolExecutor(threads) as workers:
         found = list(workers.map(one, range(runs)))
     return _Study(campaign, [ahead for ahead, _ in found], np.array([rho for _, rho in found]))
@@ -295,7 +297,8 @@ def tradeoff(
     """
     for name in datasets:
         check.option("datasets", name, DATASETS)
-    count = check.count("runs", runs, 1)
+    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    check.flag("progress", progress)
     studies = []
     for prepared in problems(datasets, seed, jobs=jobs, tell=tell):
         tell(f"{prepared.name}: {count} runs")

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+# What several test files share is imported by its name; pytest's importlib mode adds no folder.
+sys.path.append(str(Path(__file__).parent))
+
 # A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:
 # tests that interrupt something would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -53,7 +53,7 @@ def test_simulate(data, tmp_path, capsys):
         (["--target", "z"], "no column 'z'"),
         (
             ["--target", "y", "--pool-size", "1000"],
-            "`pool_size` must be at most the number of rows",
+            "--pool-size must be at most the number of rows",
         ),
         (["--target", "y", "--runs", "0"], "must be a whole number of at least 1, got '0'"),
         (["--target", "y", "--alpha", "2"], r"must be in \(0, 1\), got '2'"),

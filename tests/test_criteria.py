@@ -363,7 +363,7 @@ def test_a_number_that_one_member_refuses_reaches_none():
         (lambda: GroundTruth([], [], 1), ValueError, "`X_test` must have at least one row"),
         (lambda: first_crossing([[1.0]], 1), ValueError, "`history` must have one axis"),
         (lambda: max_variances(process(), [1.0, 2.0], [2]), ValueError, "`order` must hold"),
-        (lambda: max_variances(process(), [1.0, 2.0], [0, 0]), ValueError, "`order` must hold"),
+        (lambda: max_variances(process(), [1.0, 2.0], [0, 0]), ValueError, "`order` must not hold"),
         (lambda: max_variances(process(), [1.0, 2.0], [0.5]), TypeError, "`order` must be row"),
         (
             lambda: Criterion.from_dict({"kind": "MaxVariance", "version": 1, "threshold": 1.0,

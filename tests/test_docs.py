@@ -1,14 +1,17 @@
-"""The pages in docs: what they name exists."""
+"""The README and the pages in docs: what they name exists, and what they show is so."""
 
 import importlib
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 import fastal
+from fastal.cli import main
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
@@ -70,7 +73,9 @@ def test_there_are_pages():
     assert "paper.md" in {page.name for page in PAGES}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, README, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
 def test_pages_name_what_exists(page):
     text = page.read_text("utf-8")
     assert unknown_names(text) == []
@@ -82,6 +87,48 @@ def test_the_paper_page_names_many():
     text = (ROOT / "docs" / "paper.md").read_text("utf-8")
     assert len(set(re.findall(r"`fastal\.[\w.]+`", text))) > 50
     assert len(set(re.findall(r"`tests/\w+\.py::\w+`", text))) > 40
+
+
+def listed(index):
+    """Pages that the toctrees of a page list."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", index, re.M | re.S)
+    return [line for tree in trees for line in tree.splitlines() if line and line[0] != ":"]
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    names = {page.stem for page in PAGES} - {"index"}
+    assert names - set(listed(index)) == set()
+
+
+def test_the_readme_is_one_screen_and_a_bit():
+    lines = README.read_text("utf-8").splitlines()
+    assert len(lines) <= 190
+    picture = re.search(r"^!\[[^\]]+\]\((docs/run\.svg)\)$", "\n".join(lines[:45]), re.M)
+    assert picture is not None
+    assert (ROOT / picture[1]).stat().st_size < 150_000
+    # the commands that .ci/run takes from there
+    for heading in ("## Install and run", "## Install and test"):
+        assert lines[lines.index(heading) :].index("```sh") < 8
+
+
+def test_no_page_borrows_from_the_readme():
+    assert [page.name for page in PAGES if "{include} ../README" in page.read_text("utf-8")] == []
+
+
+def test_the_demo_prints_and_draws_what_is_shown(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--plot", "demo.png"]) == 0
+    printed = capsys.readouterr().out
+    for page in (README, ROOT / "docs" / "commands.md"):
+        assert f"```text\n{printed}```" in page.read_text("utf-8")
+    # the committed picture is of the same run
+    drawn = "".join(ET.parse(ROOT / "docs" / "run.svg").getroot().itertext())
+    verdict = re.search(r"stop after .*?\)", printed)
+    assert verdict is not None
+    assert verdict[0] in drawn
+    assert "the model at the stop: 15 of 50 labels" in drawn
 
 
 def test_every_public_name_is_in_the_reference():
@@ -101,3 +148,5 @@ def test_the_checks_can_fail():
     assert unknown_tests(names) == ["tests/test_docs.py::test_there", "tests/test_no.py::test_a"]
     links = "# A page\n## 1. Two, three\n[a](#1-two-three) [b](#2) [c](paper.md#nothing) [d](no.md) [e](https://x.y)"
     assert broken_links(links, ROOT / "docs") == ["#2", "paper.md#nothing", "no.md"]
+    tree = "listed\n```{toctree}\n:caption: Guides\n\npaper\napi/jit\n```\n\nlimits\n"
+    assert listed(tree) == ["paper", "api/jit"]

@@ -5,7 +5,6 @@ Few examples as a rule, 1,000 a property with ``HYPOTHESIS_PROFILE=fuzz``; with
 """
 
 import contextlib
-import copy
 import io
 import itertools
 import json
@@ -18,113 +17,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from saved_states import MAKERS, good_state, places, reader
 
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    LookAhead,
-    MinLabels,
-    Stopper,
-    forecast,
-    reference,
-)
+from fastal import ActiveLearner, reference
 from fastal._core.runs import RunsTracker
 from fastal.cli import main
-from fastal.criteria import Criterion, CrossValidation, GroundTruth, MaxVariance, PACBayes
-from fastal.lookahead import Forecast
-from fastal.stability import (
-    ErrorStability,
-    MaxUncertainty,
-    OverallUncertainty,
-    StabilizingPredictions,
-)
 from fastal.table import TableError, read_table
 
 EXAMPLES = settings().max_examples
 light = settings(max_examples=EXAMPLES if EXAMPLES > 100 else 30)
 
 # Saved states: what is damaged raises a ValueError; what is accepted can be saved again ----------
-
-POOL = np.random.default_rng(0).uniform(0, 3, (8, 2))
-
-
-def process():
-    gp = GaussianProcess([1.0, 2.0], 0.1)
-    gp.add_batch(POOL[:3], [0.5, -0.2, 0.1])
-    return gp
-
-
-def classifier():
-    model = LaplaceClassifier(1.0)
-    for x, y in zip(POOL[:4], (1, -1, 1, 1), strict=True):
-        model.add(x, y)
-    return model
-
-
-def learner(gp, stopper, labels):
-    active = ActiveLearner(POOL, gp=gp, stopper=stopper, initial=1, seed=0)
-    for label in labels:
-        active.ask()
-        active.tell(label)
-    active.ask()
-    return active
-
-
-def predictions():
-    criterion = StabilizingPredictions()
-    for labels in ([0, 1, 1], [0, 1, 0], [0, 1, 0]):
-        criterion.update(labels)
-    return criterion
-
-
-def pushed(criterion, values=(0.3, 0.1, 0.2)):
-    criterion.extend(values)
-    return criterion
-
-
-def learner_from(state):
-    return ActiveLearner.from_dict(state, POOL)
-
-
-MAKERS = {
-    "Stopper": lambda: pushed(Stopper(0.01, window=20, min_bounds=5, patience=2, noise=0.1)),
-    "Stopper sequential": lambda: pushed(Stopper(0.01, sequential=True, horizon=50)),
-    "Stopper gp": lambda: Stopper(gp=process()),
-    "Stopper classifier": lambda: Stopper(gp=classifier()),
-    "FixedBudget": lambda: pushed(FixedBudget(5)),
-    "MinLabels": lambda: pushed(MinLabels(2)),
-    "MaxVariance": lambda: pushed(MaxVariance(0.2)),
-    "CrossValidation": lambda: pushed(CrossValidation(0.2)),
-    "PACBayes": lambda: pushed(PACBayes(0.2, 5.0)),
-    "GroundTruth": lambda: pushed(GroundTruth(POOL, np.zeros(8), 0.2)),
-    "StabilizingPredictions": predictions,
-    "OverallUncertainty": lambda: pushed(OverallUncertainty(0.2)),
-    "MaxUncertainty": lambda: pushed(MaxUncertainty(0.2)),
-    "ErrorStability": lambda: pushed(ErrorStability(0.2)),
-    "LookAhead": lambda: LookAhead().begin(forecast(POOL, GaussianProcess(1.0, 0.1))),
-    "AnyOf and AllOf": lambda: (pushed(Stopper()) | FixedBudget(9)) & MinLabels(3),
-    "GaussianProcess": process,
-    "LaplaceClassifier": classifier,
-    "Forecast": lambda: forecast(POOL, GaussianProcess(1.0, 0.1), labelled=[2]),
-    "ActiveLearner": lambda: learner(GaussianProcess(1.0, 0.1), Stopper(), (0.5, -0.2, 0.1)),
-    "ActiveLearner classes": lambda: learner(LaplaceClassifier(), FixedBudget(6), (1, -1, 1)),
-}
-READERS = {
-    "GaussianProcess": GaussianProcess.from_dict,
-    "LaplaceClassifier": LaplaceClassifier.from_dict,
-    "Forecast": Forecast.from_dict,
-    "ActiveLearner": learner_from,
-}
-STATES: dict[str, dict] = {}
-
-
-def good_state(name):
-    if name not in STATES:
-        STATES[name] = json.loads(json.dumps(MAKERS[name]().to_dict()))
-    return copy.deepcopy(STATES[name])
-
 
 numbers = st.one_of(
     st.sampled_from([0, 1, -1, 2**31, 2**63, -(2**63), 10**30, 10**400, -(10**400)]),
@@ -142,17 +45,6 @@ junk = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=3)),
     max_leaves=6,
 )
-
-
-def places(value, path=()):
-    """All paths into a nested state, its own first."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in items:
-        if isinstance(inner, dict | list):
-            yield from places(inner, (*path, key))
-        else:
-            yield (*path, key)
 
 
 @st.composite
@@ -181,7 +73,7 @@ def damage(draw, name):
 @given(data=st.data())
 def test_damaged_states(name, data):
     state = data.draw(damage(name))
-    read = READERS.get(name.partition(" ")[0], Criterion.from_dict)
+    read = reader(name)
     before, made, refused = repr(state), None, ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a label far from the prior mean
@@ -228,14 +120,14 @@ HUGE = 10**400
 )
 def test_what_was_found(name, change, message):
     with pytest.raises(ValueError, match=message):
-        READERS.get(name, Criterion.from_dict)(good_state(name) | change)
+        reader(name)(good_state(name) | change)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 @light
 @given(state=junk)
 def test_anything_as_a_state(name, state):
-    read = READERS.get(name.partition(" ")[0], Criterion.from_dict)
+    read = reader(name)
     with pytest.raises(ValueError, match="`state`"):
         read(state)
 

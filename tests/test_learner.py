@@ -18,6 +18,7 @@ from fastal import (
     MinLabels,
     Run,
     Stopper,
+    _memory,
     _selection,
     learn,
     reference,
@@ -430,7 +431,7 @@ def test_numerical_edges():
 def test_a_pool_too_large_for_memory(monkeypatch):
     with pytest.raises(MemoryError, match=r"needs 80000\.0 GB, this machine has"):
         _selection._check_memory(10**8, 10**5)
-    monkeypatch.setattr(_selection, "MEMORY_SHARE", 1e-9)
+    monkeypatch.setattr(_memory, "SHARE", 1e-9)
     with pytest.raises(MemoryError, match="a pool of 50 points with 50 labels needs"):
         learn(np.arange(50.0), np.arange(50.0), gp=GaussianProcess(), stopper=NEVER)
 

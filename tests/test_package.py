@@ -16,7 +16,7 @@ import fastal
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "sklearn", "joblib", "dask"}
-HEAVY |= {"pooch", "requests"}
+HEAVY |= {"pooch", "requests", "threadpoolctl"}
 
 
 def loaded_after(code):

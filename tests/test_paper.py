@@ -291,7 +291,7 @@ def test_data_that_cannot_be_used(tmp_path, capsys, monkeypatch):
     write_table(tmp_path / "data.csv", 30)
     big = ["--pool-size", "30", "--quiet", "--target", "y"]
     assert main(["compare", str(tmp_path / "data.csv"), *big]) == 2
-    assert "`pool_size` must be below the number of rows (30), got 30" in capsys.readouterr().err
+    assert "--pool-size must be below the number of rows (30), got 30" in capsys.readouterr().err
     (tmp_path / "yacht.txt").write_text("1 2 3\n")
     monkeypatch.setenv("FASTAL_DATA", str(tmp_path))
     names = ["--datasets", "yacht", "--criteria", "proposed", "--quiet"]

@@ -484,9 +484,9 @@ def test_public_names():
         (lambda: error_stability_stop([[], []], 0.5), ValueError, r"`kl` must have shape \(n,\) or"),
         (lambda: error_stability_stop([1.0], 2), ValueError, r"`threshold` must be in \(0, 1\)"),
         (lambda: overall_uncertainty_stop([], -1), ValueError, "`threshold` must be positive"),
-        (lambda: max_uncertainty_stop([[2.0]], 1), ValueError, r"`p` must be in \[0, 1\]"),
+        (lambda: max_uncertainty_stop([[2.0]], 1), ValueError, r"`probabilities` must be in \[0, 1\]"),
         (lambda: stabilizing_predictions_stop([], 0), ValueError, r"`cutoff` must be in \(0, 1\)"),
-        (lambda: stabilizing_predictions_stop([[1], [1, 2]]), ValueError, "`b` must have 1 elem"),
+        (lambda: stabilizing_predictions_stop([[1], [1, 2]]), ValueError, "`predictions` must have 1 elem"),
     ],
 )  # fmt: skip
 def test_bad_arguments(call, error, message):

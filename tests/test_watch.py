@@ -263,7 +263,7 @@ def test_settings_that_the_stopper_refuses(feed, capsys, monkeypatch):
     monkeypatch.setattr(fastal.sequential, "look_level", refuse)
     feed("1\n")
     assert main(["watch", "--sequential", "--horizon", "20000"]) == 2
-    assert one_line(capsys) == "fastal: `horizon` must be at most 10000, got 20000\n"
+    assert one_line(capsys) == "fastal: --horizon must be at most 10000, got 20000\n"
 
 
 def test_closed_standard_streams(monkeypatch, feed, capsys):

@@ -146,7 +146,7 @@ class Posterior(NamedTuple):
 
 def inputs_and_labels(x: Any, y: Any) -> tuple[Array, NDArray[Any]]:
     """Return inputs of shape (m, d) and labels of shape (m,), one for each."""
-    labels: NDArray[Any] = np.asarray(y)
+    labels = check.as_array("y", y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     labels = np.atleast_1d(labels)

@@ -1,0 +1,214 @@
+"""Threads: whose turn it is to change an object, one thread for BLAS, and the number of cores.
+
+Everything here survives Ctrl-C at any point and a fork while another thread is at work.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from _thread import RLock, get_ident
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+from weakref import ref
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+# Around what is below in this module. It may be entered again by the same thread: an object that
+# is collected inside leaves the limit of BLAS.
+_guard = RLock()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on this platform
+        return os.cpu_count() or 1
+
+
+# All that there are: a lock that another thread held at a fork is held for ever in the child.
+_writers: set[Any] = set()
+_forget = _writers.discard
+
+# Any: the type checker knows nothing of `_is_owned`, which threading.Condition lives on.
+_Lock: Any = RLock
+_new = _Lock.__new__
+
+
+class OneWriter(_Lock):  # type: ignore[misc]
+    """Lets one thread at a time change an object, and never from within a change of its own.
+
+    ``with writer.turn():`` around a change. The lock itself is entered by the ``with`` statement,
+    in C: there is no moment at which Ctrl-C leaves it held. A copy, or what comes out of a pickle,
+    is a new one that nobody holds.
+
+    ``with writer:`` to look at an object while no other thread changes it. The thread that is
+    changing it may do so: it knows how far it is.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> Self:
+        new: Self = _new(cls)
+        _writers.add(ref(new, _forget))
+        return new
+
+    def turn(self) -> Self:
+        """Return the lock to change the object under; other threads wait for it.
+
+        RuntimeError if this thread is inside a change already: what it changed would be lost, or
+        half of each would stay.
+        """
+        if self._is_owned():
+            self.refuse()
+        return self
+
+    def refuse(self) -> NoReturn:
+        """Say why a change must not begin."""
+        raise RuntimeError(
+            "the object is being changed: it cannot be changed again from within, by a hook "
+            "for warnings, a signal handler or another callback"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OneWriter, ()
+
+
+def lock_of(owner: Any) -> OneWriter:
+    """Give an object its lock, as ``owner._writing``, unless it has one."""
+    with _guard:
+        if owner._writing is None:
+            owner._writing = OneWriter()
+        lock: OneWriter = owner._writing
+        return lock
+
+
+# One thread for BLAS -----------------------------------------------------------------------------
+
+# Who is inside the limit: the object's id and its thread, once for each time it was entered.
+_inside: list[tuple[int, int]] = []
+
+# How many threads the libraries had: those that share them in the process, before the first one
+# came in (None: nobody is inside); those that count them thread by thread, for each thread inside.
+_found: list[tuple[_Library, int]] | None = None
+_found_here: dict[int, list[tuple[_Library, int]]] = {}
+
+
+class _Library:
+    """A library of BLAS, and whether its number of threads holds for the whole process."""
+
+    def __init__(self, controller: Any) -> None:
+        self._controller = controller
+        # From release 3.8 on threadpoolctl lets one thread set the number, and silently ignores
+        # all others. Ours take turns.
+        self.set: Any = getattr(controller, "_real_set_num_threads", controller.set_num_threads)
+        before = self.get()
+        other = before - 1 if before > 1 else 2
+        thread = threading.Thread(target=self.set, args=(other,))
+        thread.start()
+        thread.join()
+        self.shared = self.get() != before
+        self.set(before)
+
+    def get(self) -> int:
+        return int(self._controller.num_threads)
+
+
+@cache
+def _libraries() -> tuple[_Library, ...]:
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().lib_controllers
+    return tuple(_Library(one) for one in found if one.user_api == "blas")
+
+
+class one_blas_thread:  # noqa: N801
+    """A context in which BLAS has one thread; the last one to leave puts back what was found.
+
+    Most libraries have one number of threads for the whole process: of several users that overlap,
+    in one thread or in many, only the first looks what there was. Threads that are started inside
+    are to come from `workers`.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __enter__(self) -> None:
+        global _found
+        libraries = _libraries()
+        try:
+            with _guard:
+                me = get_ident()
+                # First of all: from here on leaving puts everything back.
+                _inside.append((id(self), me))
+                if _found is None:
+                    _found = [(one, one.get()) for one in libraries if one.shared]
+                if me not in _found_here:
+                    _found_here[me] = [(one, one.get()) for one in libraries if not one.shared]
+                for one, _ in _found + _found_here[me]:
+                    one.set(1)
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def __del__(self) -> None:
+        # Ctrl-C may come before the first line of `__exit__`, or within it.
+        if _inside or _found is not None:
+            self._leave(wholly=True)
+
+    def _leave(self, wholly: bool = False) -> None:
+        with _guard:
+            places = [i for i, (user, _) in enumerate(_inside) if user == id(self)]
+            for place in reversed(places if wholly else places[-1:]):
+                del _inside[place]
+            _put_back()
+
+
+def _put_back() -> None:
+    """Put back what nobody inside needs any more; once more, if that was interrupted."""
+    global _found
+    me, threads = get_ident(), {thread for _, thread in _inside}
+    for thread in _found_here.keys() - threads:
+        if thread == me:  # nobody else can
+            for one, number in _found_here[me]:
+                one.set(number)
+        del _found_here[thread]
+    if _found is not None and not _inside:
+        for one, number in _found:
+            one.set(number)
+        _found = None
+
+
+def workers(threads: int) -> ThreadPoolExecutor:
+    """Return threads to work inside `one_blas_thread`."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(threads, initializer=_limit_here)
+
+
+def _limit_here() -> None:
+    """Limit a thread that ends with its work."""
+    for one in _libraries():
+        if not one.shared:
+            one.set(1)
+
+
+def _in_child() -> None:
+    """Go on after a fork, with the one thread that made it."""
+    global _guard
+    _guard = RLock()
+    for one in list(_writers):
+        writer = one()
+        if writer is not None and not writer._is_owned():
+            writer._at_fork_reinit()
+    me = get_ident()
+    _inside[:] = [use for use in _inside if use[1] == me]
+    _put_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
