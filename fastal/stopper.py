@@ -337,8 +337,7 @@ class Stopper(Criterion):
             noise = self.noise
         status = core.update(self._tracker, mean, var, y, noise)
         if status < 0:
-            self.extend(self._bounds_of(mean, var, y, noise))
-            return self.stopped
+            return self.extend(self._bounds_of(mean, var, y, noise)) is not None
         return status == 1
 
     def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
@@ -426,8 +425,7 @@ class Stopper(Criterion):
         bounds = check.finite_array("values", values)
         if bounds.ndim != 1:
             raise ValueError(f"`values` must have one axis, got shape {bounds.shape}")
-        self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8))
-        return self.stopped_at
+        return self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8)) or None
 
     def recompute(
         self, X: ArrayLike, y: ArrayLike, gp: GaussianProcess, *, initial: int = 0

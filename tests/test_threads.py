@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from numba import config
 
 import fastal
-from fastal import GaussianProcess, Stopper, jit, reference
+from fastal import GaussianProcess, Stopper, StopperBatch, jit, reference
 from fastal._core.runs import RunsTracker
 from fastal.cli import main
 
@@ -121,6 +122,55 @@ def test_one_stopper_shared_by_two_threads():
     )
 
 
+def test_every_call_on_what_four_threads_share():
+    # `.ci/run --long` does this under ThreadSanitizer as well
+    stopper, batch, outcomes = Stopper(window=50), StopperBatch(20), []
+    block = np.random.default_rng(5).standard_normal(2000)
+    calls = [
+        *[lambda: stopper.push(0.5)] * 3,
+        lambda: stopper.extend(block),
+        lambda: stopper.copy().push(1.0),
+        lambda: stopper.reset(),
+        lambda: (stopper.p_value, stopper.n_runs, stopper.median, stopper.n_above, len(stopper)),
+        lambda: stopper.bounds,
+        lambda: pickle.loads(pickle.dumps(stopper)),
+        lambda: batch.push(block[:20]),
+        lambda: batch.reset([3, 4]),
+        lambda: (batch.p_value, batch.bounds(2)),
+    ]
+
+    def work(seed):
+        for call in np.random.default_rng(seed).integers(0, len(calls), 400).tolist():
+            try:
+                calls[call]()
+                outcomes.append("done")
+            except RuntimeError as error:
+                outcomes.append(str(error).partition(":")[0])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(work, range(4))) == [None] * 4  # nothing else was raised
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(outcomes) == 1600
+    assert set(outcomes) <= {
+        "done",
+        "the tracker is in use by another thread",
+        "the stoppers are in use by another thread",
+        "another thread has pushed meanwhile",
+    }
+    again = Stopper(window=50)
+    again.extend(stopper.bounds)
+    assert (again.stopped_at, again.n_runs, again.p_value) == (
+        stopper.stopped_at,
+        stopper.n_runs,
+        stopper.p_value,
+    )
+    assert batch.n[0] == max(batch.n)
+
+
 NUMBERS = ("n_pushed", "n_below", "n_above", "n_runs", "median", "rejects")
 
 
@@ -151,6 +201,21 @@ def test_bounds_that_grow_while_they_are_read():
     stopper._tracker = PushedMeanwhile()
     with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
         _ = stopper.bounds
+
+
+class ResetMeanwhile(RunsTracker):
+    def extend(self, values, out):
+        answer = super().extend(values, out)
+        self.reset()
+        return answer
+
+
+def test_extend_answers_for_its_own_values():
+    stopper = Stopper(noise=1.0)
+    stopper._tracker = ResetMeanwhile()
+    assert stopper.extend(BOUNDS) == STOP
+    y = np.sqrt(BOUNDS)  # with var = noise = 1 the bound rises with y^2
+    assert stopper.update(0.0, 1.0, y)
 
 
 def test_processes_of_labels_in_many_threads():

@@ -1066,7 +1066,10 @@ cdef class RunsTracker:
         raise MemoryError(f"no memory for value {self.tracker.n_pushed + 1}")
 
     def extend(self, const double[::1] values not None, unsigned char[::1] out not None):
-        """Push `values`; `out` of the same length receives the decision after each."""
+        """Push `values`; `out` of the same length receives the decision after each.
+
+        Returns `stopped_at`, as it is before another thread can change it.
+        """
         cdef int64_t bad
         cdef int status = 0
         self.check()
@@ -1082,6 +1085,7 @@ cdef class RunsTracker:
             raise ValueError(f"`values` must be finite, got {values[bad]} at index {bad}")
         if status < 0:
             self.refuse(status, 0)
+        return self.tracker.stopped_at
 
     def reset(self):
         """Forget all values."""
