@@ -630,7 +630,7 @@ def test_batch():
         (lambda b: b.push([1.0, 2.0], [True]), ValueError, "`where` must hold 2 booleans"),
         (lambda b: b.reset(2), ValueError, r"`streams` must be in \[0, 2\), got 2"),
         (lambda b: b.reset(-1), ValueError, r"`streams` must be in \[0, 2\), got -1"),
-        (lambda b: b.reset([0.5]), TypeError, "`streams` must hold indices"),
+        (lambda b: b.reset([0.5]), TypeError, "`streams` must be an index or indices"),
         (lambda b: b.bounds(2), ValueError, r"`stream` must be in \[0, 2\), got 2"),
         (lambda b: StopperBatch(0), ValueError, "`n_streams` must be at least 1, got 0"),
         (lambda b: StopperBatch(2, gp=None), TypeError, "`gp` is not an argument of StopperBatch"),
