@@ -458,7 +458,8 @@ class _Composition(Criterion):
         return self._said()[1]
 
     def _said(self) -> tuple[int | None, str]:
-        said = [member._said() for member in self.members]
+        with self._lock():  # a Stopper cannot be asked while it takes a bound
+            said = [member._said() for member in self.members]
         at = self._first([stop for stop, _ in said])
         # of a stop, why those stopped that did; else why the others did not
         telling = [reason for stop, reason in said if (stop is None) == (at is None)]
