@@ -243,7 +243,7 @@ class ActiveLearner:
         if self._asked is not None:
             return self._asked
         t = self.n_labels
-        if t >= self.max_labels:
+        if t >= min(self.max_labels, self.n_pool):
             if t == self.n_pool:
                 raise ValueError(f"all {t} points of the pool are labelled")
             raise ValueError(f"all {self.max_labels} labels are used: raise `max_labels`")
@@ -291,6 +291,7 @@ class ActiveLearner:
         index, before = self._ask(), self.n_labels
         if isinstance(self.gp, GaussianProcess):
             _warn_if_far(self.gp, np.array([y]))
+        self._selection.grow(min(self.max_labels, self.n_pool))  # it may have been raised
         r: float | None = None
         seen = False
         try:
@@ -332,9 +333,16 @@ class ActiveLearner:
         assert isinstance(self._selection, Selection)
         bounds = np.empty(max(0, target - self.n_initial))
         with self._turn():
-            before = self.n_labels
+            before, target = self.n_labels, min(target, self.n_pool)
+            self._selection.grow(target)
             # Without the GIL, and with the stopper's own tracker: nobody else may use it.
-            tracker = stopper._tracker.lend()
+            try:
+                tracker = stopper._tracker.lend()
+            except RuntimeError:  # somebody has it, and will be done with it
+                raise
+            except BaseException:  # Ctrl-C: by then it is lent
+                stopper._tracker.take_back()
+                raise
             try:
                 self._selection.run(y, self.order, self.n_initial, target, tracker, threads, bounds)
             finally:

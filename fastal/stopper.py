@@ -388,13 +388,17 @@ class Stopper(Criterion):
             x = check.point(x, None)
         y = check.real("y", y)
         with self._turn():
-            before = len(self), getattr(gp, "n_labels", None)
+            bounds, labels = len(self), getattr(gp, "n_labels", None)
+            r = None
             try:
-                return self.push(gp.add(x, y))
-            except BaseException:
-                # Ctrl-C between the two, say: the label and its bound, or neither
-                labels = before[1]
-                if labels is not None and gp.n_labels == labels + 1 and self._has(before[0]):
+                r = gp.add(x, y)
+                return self.push(r)
+            except BaseException as error:
+                # The label and its bound, or neither. A push that is refused takes nothing; Ctrl-C
+                # may come at any moment, and after it.
+                refused = isinstance(error, Exception)
+                alone = r is not None if refused else self._has(bounds)
+                if alone and labels is not None and gp.n_labels == labels + 1:
                     gp.rewind(labels)
                 raise
 

@@ -510,3 +510,26 @@ def test_every_public_thing_is_documented():
     for thing in (learn, ActiveLearner, Run):
         assert thing.__doc__
     assert learner_module.__doc__
+
+
+@pytest.mark.parametrize("below", [0, 2048])
+def test_a_budget_that_is_raised_on_the_way(monkeypatch, below):
+    # The message says "raise `max_labels`": labels beyond the first budget had no room, and were
+    # written behind the buffers.
+    monkeypatch.setattr(_selection, "EAGER_BELOW", below)
+    x = np.linspace(0, 10, 60)
+    settings = {"gp": GaussianProcess(1.0, 0.1), "stopper": Stopper(), "seed": 0}
+    learner, whole = ActiveLearner(x, max_labels=5, **settings), ActiveLearner(x, **settings)
+    for _ in range(60):
+        if learner.n_labels == learner.max_labels:
+            with pytest.raises(ValueError, match="raise `max_labels`"):
+                learner.ask()
+            learner.max_labels += 30
+        index = learner.ask()
+        assert index == whole.ask()
+        learner.tell(np.sin(x[index]))
+        whole.tell(np.sin(x[index]))
+    assert (learner.run().bounds == whole.run().bounds).all()
+    learner.max_labels = 100  # more than there are points
+    with pytest.raises(ValueError, match="all 60 points of the pool are labelled"):
+        learner.ask()
