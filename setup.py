@@ -35,7 +35,14 @@ extensions = [
         extra_compile_args=[*FLAGS, *SANITIZERS, *(["-g"] if SANITIZED else [])],
         extra_link_args=SANITIZERS,
     )
-    for name in ("runs", "stopper")
+    for name in (
+        "batch",
+        "bound_scalar",
+        "calibration",
+        "distribution",
+        "runs_test",
+        "tracker",
+    )
 ]
 setup(
     ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, force=FAST),

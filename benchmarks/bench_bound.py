@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from fastal import reference
-from fastal._core.bound import gp_kl_scalar
+from fastal._core.bound_array import gp_kl_scalar
 from fastal.bound import gaussian_kl, gp_kl
 
 from ._timing import ratio

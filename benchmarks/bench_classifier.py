@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from fastal._core import laplace as core
-from fastal.classifier import LaplaceClassifier
+from fastal.models.classifier import LaplaceClassifier
 
 from ._timing import best
 

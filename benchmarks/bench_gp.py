@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from fastal import datasets, reference
 from fastal._core.cholesky import forward_substitute
-from fastal.gp import GaussianProcess
+from fastal.models.gp import GaussianProcess
 
 from ._gpytorch import LastLabel
 from ._timing import best, ratio

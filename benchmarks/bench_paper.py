@@ -2,7 +2,8 @@
 
 from time import perf_counter
 
-from fastal import datasets, paper
+from fastal import datasets
+from fastal.studies import names, protocol, table_one
 
 
 class Table1:
@@ -11,19 +12,19 @@ class Table1:
     timeout = 600
 
     def setup(self, sets, runs):
-        self.sets = paper.DATASETS if sets == "all" else (sets,)
-        self.criteria = paper.CRITERIA if sets == "all" else ("ground_truth", "proposed")
+        self.sets = names.DATASETS if sets == "all" else (sets,)
+        self.criteria = names.CRITERIA if sets == "all" else ("ground_truth", "proposed")
         try:
             for name in self.sets:
                 if name in datasets.SETS:
                     datasets.load(name)
         except OSError as error:  # neither there nor to be downloaded
             raise NotImplementedError(str(error)) from None
-        paper.campaigns(paper.problem("artificial"), 2, jobs=2)
+        protocol.campaigns(protocol.problem("artificial"), 2, jobs=2)
 
     def _seconds(self, criteria, runs):
         begin = perf_counter()
-        paper.table1(self.sets, criteria, runs=runs, jobs=-1)
+        table_one.table1(self.sets, criteria, runs=runs, jobs=-1)
         return perf_counter() - begin
 
     def track_seconds_of_the_whole_table(self, sets, runs):

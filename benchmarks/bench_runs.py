@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 
 from fastal import RunsDistribution, reference, runs_test
-from fastal._core.runs import RunsTracker
+from fastal._core.tracker import RunsTracker
 
 from ._timing import best, ratio
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from fastal import Stopper, StopperBatch, false_stop_probability, reference, stopping_time
-from fastal._core.runs import RunsTracker
+from fastal._core.tracker import RunsTracker
 from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
 
 from ._timing import best, ratio

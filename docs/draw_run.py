@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 
-from fastal.cli import main
+from fastal.cli.entry import main
 
 PICTURE = Path(__file__).with_name("run.svg")
 

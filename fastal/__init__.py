@@ -12,62 +12,71 @@ import importlib
 # Public name -> the module that defines it. No module carries the name of a public function:
 # importing it would put the module where the function belongs.
 _HOME = {
-    "ActiveLearner": "learner",
-    "Comparison": "comparison",
-    "CrossValidation": "criteria",
-    "ErrorStability": "criteria",
-    "FixedBudget": "criteria",
-    "Forecast": "lookahead",
-    "GaussianProcess": "gp",
-    "GroundTruth": "criteria",
-    "LaplaceClassifier": "classifier",
-    "MaxUncertainty": "criteria",
-    "MaxVariance": "criteria",
-    "LookAhead": "lookahead",
-    "MinLabels": "criteria",
-    "OverallUncertainty": "criteria",
-    "PACBayes": "criteria",
-    "Run": "learner",
+    "ActiveLearner": "learning.learner",
+    "Comparison": "studies.comparison",
+    "CrossValidation": "criteria.experiments",
+    "ErrorStability": "criteria.predictions",
+    "FixedBudget": "stopping.budget",
+    "Forecast": "lookahead.gain",
+    "GaussianProcess": "models.gp",
+    "GroundTruth": "criteria.experiments",
+    "LaplaceClassifier": "models.classifier",
+    "LookAhead": "lookahead.criterion",
+    "MaxUncertainty": "criteria.predictions",
+    "MaxVariance": "criteria.experiments",
+    "MinLabels": "stopping.budget",
+    "OverallUncertainty": "criteria.predictions",
+    "PACBayes": "criteria.experiments",
+    "Run": "learning.run",
     "RunsDistribution": "runs",
     "RunsTestResult": "runs",
-    "Simulation": "simulation",
-    "StabilizingPredictions": "criteria",
-    "Stopper": "stopper",
-    "StopperBatch": "stopper",
-    "Verdict": "stopper",
+    "Simulation": "simulation.result",
+    "StabilizingPredictions": "criteria.predictions",
+    "Stopper": "stopping.stopper",
+    "StopperBatch": "stopping.batch",
+    "Verdict": "stopping.verdict",
     "bound_constant": "bound",
     "choose_method": "runs",
-    "compare": "comparison",
-    "false_stop_probability": "sequential",
-    "forecast": "lookahead",
+    "compare": "studies.comparison",
+    "false_stop_probability": "stopping.sequential",
+    "forecast": "lookahead.gain",
     "gaussian_kl": "bound",
     "gp_kl": "bound",
-    "learn": "learner",
+    "learn": "learning.run",
     "runs_test": "runs",
     "show_versions": "_versions",
-    "simulate": "simulation",
-    "stopping_time": "stopper",
+    "simulate": "simulation.campaigns",
+    "stopping_time": "stopping.batch",
 }
 _MODULES = (
     "adapters",
     "bound",
-    "classifier",
-    "comparison",
     "criteria",
     "datasets",
-    "gp",
     "jit",
-    "learner",
-    "paper",
+    "learning",
     "lookahead",
+    "models",
+    "plotting",
     "reference",
     "runs",
-    "sequential",
     "simulation",
-    "stability",
-    "stopper",
-    "tradeoff",
+    "stopping",
+    "studies",
 )
+
+# Modules of 0.1 -> the room that has their names now; until 0.3, with a DeprecationWarning.
+_MOVED = {
+    "classifier": "models",
+    "comparison": "studies",
+    "gp": "models",
+    "learner": "learning",
+    "paper": "studies",
+    "sequential": "stopping",
+    "stability": "criteria",
+    "stopper": "stopping",
+    "tradeoff": "studies",
+}
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 
@@ -82,6 +91,16 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"fastal.{_HOME[name]}"), name)
     elif name in _MODULES:
         value = importlib.import_module(f"fastal.{name}")
+    elif name in _MOVED:
+        import warnings
+
+        room = _MOVED[name]
+        warnings.warn(
+            f"fastal.{name} is now fastal.{room}; the old name ends with version 0.3",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return importlib.import_module(f"fastal.{room}")
     else:
         raise AttributeError(f"module 'fastal' has no attribute {name!r}")
     globals()[name] = value

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri, dtrtrs
 
-from fastal._core.bound import BLOCK, gaussian_kl_sum, gp_kl_array, gp_kl_scalar
+from fastal._core.bound_array import BLOCK, gaussian_kl_sum, gp_kl_array, gp_kl_scalar
 from fastal._validation import (
     MOST,
     all_positive,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.bound import gp_kl_scalar as gp_kl
+from fastal._core.bound_array import gp_kl_scalar as gp_kl
 from fastal._core.jit import jit
 from fastal._core.symbols import (
     tracker_free,

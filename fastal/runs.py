@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from fastal import _memory
 from fastal import _validation as check
-from fastal._core import runs as core
+from fastal._core import distribution
+from fastal._core import runs_test as runs_test_core
+from fastal._types import Array
 
 # Option -> the number by which the core knows it.
 ALTERNATIVES = {"less": 0, "greater": 1, "two-sided": 2}
@@ -94,12 +96,12 @@ class RunsDistribution:
     def _evaluate(self, name: str, u: ArrayLike) -> Any:
         if type(u) in (int, float):
             try:
-                return core.evaluate_one(name, self._n_below, self._n_above, cast(float, u))
+                return distribution.evaluate_one(name, self._n_below, self._n_above, cast(float, u))
             except OverflowError:  # an integer that no double can hold: refused below, by name
                 pass
         at = check.float_array("u", u)
         out = np.empty(at.size)
-        core.evaluate(name, self._n_below, self._n_above, at.reshape(-1), out)
+        distribution.evaluate(name, self._n_below, self._n_above, at.reshape(-1), out)
         return out.reshape(at.shape)[()]
 
     def pmf(self, u: ArrayLike) -> Any:
@@ -130,16 +132,16 @@ class RunsDistribution:
         """Return the smallest u with P(U <= u) >= q; NaN outside [0, 1]."""
         at = check.float_array("q", q)
         out = np.empty(at.size)
-        core.quantiles(self._n_below, self._n_above, at.reshape(-1), out)
+        distribution.quantiles(self._n_below, self._n_above, at.reshape(-1), out)
         return out.reshape(at.shape)[()]
 
     def mean(self) -> float:
         """Return the expected number of runs, 1 + 2 n0 n1 / T."""
-        return core.moments(self._n_below, self._n_above)[0]
+        return distribution.moments(self._n_below, self._n_above)[0]
 
     def var(self) -> float:
         """Return the variance, 2 n0 n1 (2 n0 n1 - T) / (T^2 (T - 1))."""
-        return core.moments(self._n_below, self._n_above)[1]
+        return distribution.moments(self._n_below, self._n_above)[1]
 
     def std(self) -> float:
         """Return the standard deviation."""
@@ -147,7 +149,7 @@ class RunsDistribution:
 
     def support(self) -> tuple[int, int]:
         """Return the smallest and the largest possible number of runs."""
-        return core.support(self._n_below, self._n_above)
+        return distribution.support(self._n_below, self._n_above)
 
     def rvs(
         self,
@@ -213,7 +215,9 @@ def choose_method(n_below: int, n_above: int) -> Literal["exact", "normal"]:
     'exact'
     """
     counts = (("n_below", n_below), ("n_above", n_above))
-    code = core.resolved_method(*(check.count(name, n, 0, _MOST_VALUES) for name, n in counts))
+    code = distribution.resolved_method(
+        *(check.count(name, n, 0, _MOST_VALUES) for name, n in counts)
+    )
     return "exact" if code == METHODS["exact"] else "normal"
 
 
@@ -289,7 +293,7 @@ def runs_test(
     continuity = check.flag("continuity", continuity)
     data, at_median, fixed = _prepare(x, cutoff, axis)
     if data.ndim == 1:
-        tested = core.test_one(data, at_median, float(fixed), how, by, continuity)
+        tested = runs_test_core.test_one(data, at_median, float(fixed), how, by, continuity)
         if isinstance(tested, int):
             raise ValueError(f"`x` must be finite, got {data[tested]} at index {tested}")
         z, p, u, n0, n1, cut = tested
@@ -301,7 +305,9 @@ def runs_test(
     cutoffs = np.broadcast_to(fixed, shape).reshape(-1).copy()
     floats = np.empty((2, len(rows)))
     counts = np.empty((3, len(rows)), dtype=np.int64)
-    core.test_rows(rows, at_median, cutoffs, how, by, continuity, np.empty(3 * n), floats, counts)
+    runs_test_core.test_rows(
+        rows, at_median, cutoffs, how, by, continuity, np.empty(3 * n), floats, counts
+    )
     z, p = floats.reshape(2, *shape)
     u, n0, n1 = counts.reshape(3, *shape)
     if method == "auto":
@@ -318,7 +324,7 @@ def _cutoff(value: object) -> str | float:
     return check.real("cutoff", value)
 
 
-def _prepare(x: ArrayLike, cutoff: str | float, axis: int) -> tuple[check.Array, bool, Any]:
+def _prepare(x: ArrayLike, cutoff: str | float, axis: int) -> tuple[Array, bool, Any]:
     """Return the data with the tested axis last, whether to cut at medians, and where otherwise."""
     data = check.real_array("x", x)
     boolean = data.dtype.kind == "b"

@@ -15,14 +15,15 @@ from fastal import (
     Stopper,
     forecast,
 )
-from fastal.criteria import Criterion, CrossValidation, GroundTruth, MaxVariance, PACBayes
-from fastal.lookahead import Forecast
-from fastal.stability import (
+from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
+from fastal.criteria.predictions import (
     ErrorStability,
     MaxUncertainty,
     OverallUncertainty,
     StabilizingPredictions,
 )
+from fastal.lookahead.gain import Forecast
+from fastal.stopping.criterion import Criterion
 
 POOL = np.random.default_rng(0).uniform(0, 3, (8, 2))
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.bound import gp_kl_scalar
+from fastal._core.bound_array import gp_kl_scalar
 from fastal._core.covariance import covariance_row
 from fastal._core.dots import dots
 from fastal._core.jit import jit

@@ -16,38 +16,26 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastal._core.covariance import covariance_row, exp_negative
+from fastal._core.covariance import covariance_row
 from fastal._core.jit import jit, jit_fused
-
-Array = NDArray[np.float64]
-
-LOGISTIC, PROBIT = 0, 1
-LINKS = {"logistic": LOGISTIC, "probit": PROBIT}
-
-# Functions of the latent value whose mean over a Gaussian is taken; a link's own log likelihood
-# has the number of the link.
-LOG_LOGISTIC, LOG_PROBIT, PLAIN_LOGISTIC = LOGISTIC, PROBIT, 2
-
-SQRT_HALF = math.sqrt(0.5)
-LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-SQRT_2PI = math.sqrt(2.0 * math.pi)
-
-# From here downwards the tail of the normal distribution comes from its continued fraction, which
-# at -4 has converged to the last digit after this many terms.
-TAIL = -4.0
-TAIL_TERMS = 36
+from fastal._core.links import differentiate
+from fastal._types import Array
 
 # What is left to the mode is rounding below this, against 1 + max|f|.
 TINY = 1e-15
+
 # One below this that no longer shrinks has met the rounding of K a.
 SMALL = 1e-6
+
 # A factor that is not of the present curvature is used again while steps shrink by this much.
 SHRINKS = 0.2
+
 # The objective may fall by this much, against 1 + |objective|, before a step is halved: rounding.
 SLACK = 1e-12
+
 MOST_STEPS = 500
+
 MOST_HALVINGS = 50
 
 # Rows of a triangle that are added as far as the last of them reaches.
@@ -55,17 +43,6 @@ STRIP = 32
 
 # A weight below this, times the amplitude, says nothing of the variance by way of B.
 FAINT = 1e-6
-
-# A Gaussian is integrated over this many standard deviations to each side: what is left is 2e-19.
-REACH = 9.0
-# Trapezoidal rule over the standard normal distribution. With every fourth node, 0.45 apart, it
-# errs by exp(2.8^2 / 2 - 2 pi 2.8 / 0.45) = 5e-16 for functions analytic within 2.8 of the real
-# line.
-APART = 0.45 / 4
-STEPS = APART * np.arange(-80.0, 81.0)
-DENSITIES = APART * np.exp(-0.5 * STEPS**2) / SQRT_2PI
-# Gauss-Legendre rule of 16 nodes on [-1, 1], exact for polynomials of degree 31.
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 class Laplace(NamedTuple):
@@ -97,69 +74,6 @@ def new_laplace(features: int, capacity: int) -> Laplace:
     vectors = (np.zeros(T) for _ in range(6))
     scratch = (np.zeros((rows, T)) for rows in (4, 4, 4))
     return Laplace(np.zeros((features, T)), *squares, *vectors, *scratch)
-
-
-# The links: log p(y | f) and its first two derivatives, as functions of z = y f.
-
-
-@jit
-def logistic(z: float) -> tuple[float, float, float]:
-    """Return log s, d log s / dz and -d^2 log s / dz^2 of s = 1 / (1 + exp(-z))."""
-    e = math.exp(-abs(z))
-    large = 1.0 / (1.0 + e)
-    small = e * large
-    # s' / s = s(-z),  -(s' / s)' = s(z) s(-z): products of numbers that keep all their digits
-    if z >= 0.0:
-        return -math.log1p(e), small, small * large
-    return z - math.log1p(e), large, small * large
-
-
-@jit
-def hazard_excess(x: float) -> float:
-    """Return ``phi(x) / Phi(-x) - x`` for x >= 4: 1 / (x + 2 / (x + 3 / (x + ...)))."""
-    rest = x
-    for k in range(TAIL_TERMS, 1, -1):
-        rest = x + k / rest
-    return 1.0 / rest
-
-
-@jit
-def probit(z: float) -> tuple[float, float, float]:
-    """Return log Phi, its slope rho = phi / Phi, and minus its second derivative rho (rho + z)."""
-    if z < TAIL:
-        # log Phi(z) = log phi(z) - log rho;  rho + z does not cancel
-        excess = hazard_excess(-z)
-        rho = excess - z
-        return -0.5 * z * z - LOG_SQRT_2PI - math.log(rho), rho, rho * excess
-    density = math.exp(-0.5 * z * z) / SQRT_2PI
-    if z > 0.0:
-        above = 0.5 * math.erfc(z * SQRT_HALF)
-        rho = density / (1.0 - above)
-        return math.log1p(-above), rho, rho * (rho + z)
-    below = 0.5 * math.erfc(-z * SQRT_HALF)
-    rho = density / below
-    return math.log(below), rho, rho * (rho + z)
-
-
-@jit
-def differentiate(link: int, sign: Array, f: Array, n: int, slope: Array, w: Array) -> float:
-    """Write first and minus second derivative of log p(y | f); return log p(y | f).
-
-    All arrays: (>= n,); slope and w are written.
-    """
-    total = 0.0
-    for i in range(n):
-        if link == LOGISTIC:
-            value, first, second = logistic(sign[i] * f[i])
-        else:
-            value, first, second = probit(sign[i] * f[i])
-        total += value
-        slope[i] = sign[i] * first
-        w[i] = second
-    return total
-
-
-# Linear algebra by rows.
 
 
 @jit_fused
@@ -385,9 +299,6 @@ def marginals(
         var[j] = max(var[j], 0.0)
 
 
-# The mode.
-
-
 @jit
 def settle(link: int, s: Laplace, n: int) -> None:
     """Bring the mode, its derivatives and the factor in line with the weights `a`."""
@@ -553,79 +464,3 @@ def append(
         return status, math.nan, steps, factors
     settle(link, s, n + 1)
     return 0, divergence(s, n, variance), steps, factors + 1
-
-
-# Means over the latent Gaussian.
-
-
-@jit
-def value_at(function: int, f: float) -> float:
-    """Return log s(f), log Phi(f), or s(f)."""
-    if function == LOG_LOGISTIC:
-        return logistic(f)[0]
-    if function == LOG_PROBIT:
-        return probit(f)[0]
-    e = exp_negative(-abs(f))
-    return (1.0 if f >= 0.0 else e) / (1.0 + e)
-
-
-@jit
-def panel(function: int, mean: float, sd: float, low: float, high: float) -> float:
-    """Return the integral of function times density over z = (f - mean) / sd from low to high."""
-    half = 0.5 * (high - low)
-    centre = 0.5 * (high + low)
-    total = 0.0
-    for k in range(NODES.size):
-        z = centre + half * NODES[k]
-        total += WEIGHTS[k] * exp_negative(-0.5 * z * z) * value_at(function, mean + sd * z)
-    return half * total / SQRT_2PI
-
-
-@jit
-def gaussian_mean(function: int, mean: float, sd: float) -> float:
-    """Return the mean of a function of f ~ N(mean, sd^2).
-
-    The functions are analytic but for singularities at least 2.8 off the real line, near f = 0 (for
-    log Phi also along the diagonals of the left half plane). The trapezoidal rule serves up to
-    sd = 4, and far from 0. Else panels of Gauss-Legendre nodes are 2 wide near f = 0, and grow
-    with the distance from there; none is wider than 4 standard deviations.
-    """
-    total = 0.0
-    far = abs(mean) >= 17.0 * sd
-    if sd <= 4.0 or far:
-        # nodes half as far apart for a Gaussian twice as wide
-        stride = 4 if sd <= 1.0 or far else 2 if sd <= 2.0 else 1
-        for k in range(0, STEPS.size, stride):
-            total += DENSITIES[k] * value_at(function, mean + sd * STEPS[k])
-        return stride * total
-    low, end = mean - REACH * sd, mean + REACH * sd
-    while low < end:
-        room = max(2.0, low if low > 0.0 else -0.5 * low)
-        high = min(end, low + min(4.0 * sd, room))
-        total += panel(function, mean, sd, (low - mean) / sd, (high - mean) / sd)
-        low = high
-    return total
-
-
-@jit
-def probabilities(link: int, mean: Array, var: Array, out: Array) -> None:
-    """Write E p(-1 | f) and E p(1 | f) for f ~ N(mean_i, var_i) to row i of `out`, shape (m, 2)."""
-    for i in range(mean.size):
-        # The smaller one is computed: their sum is 1, and opposite means give opposite answers.
-        m = -abs(mean[i])
-        if m == 0.0:
-            small = 0.5
-        elif link == PROBIT:
-            # E Phi(f) = Phi(m / sqrt(1 + v))
-            small = 0.5 * math.erfc(-m / math.sqrt(1.0 + var[i]) * SQRT_HALF)
-        else:
-            small = min(gaussian_mean(PLAIN_LOGISTIC, m, math.sqrt(var[i])), 0.5)
-        out[i, 0] = small if mean[i] > 0.0 else 1.0 - small
-        out[i, 1] = 1.0 - small if mean[i] > 0.0 else small
-
-
-@jit
-def expected_losses(link: int, sign: Array, mean: Array, var: Array, out: Array) -> None:
-    """Write -E log p(y | f) for f ~ N(mean_i, var_i); all arrays (m,)."""
-    for i in range(mean.size):
-        out[i] = -gaussian_mean(link, sign[i] * mean[i], math.sqrt(var[i]))

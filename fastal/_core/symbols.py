@@ -23,7 +23,7 @@ _CTYPES: dict[Any, Any] = {
 }
 
 
-def _bind(name: str, returns: Any, *takes: Any, module: str = "fastal._core.runs") -> Any:
+def _bind(name: str, returns: Any, *takes: Any, module: str = "fastal._core.tracker") -> Any:
     """Return a C function of a Cython module, for compiled and for interpreted callers."""
     address = get_cython_function_address(module, name)
     if config.DISABLE_JIT:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal import _validation as check
-from fastal._core.stopper import gp_kl_rows
+from fastal._core.bound_scalar import gp_kl_rows
 
 __all__ = ["bounds_from", "update_from"]
 

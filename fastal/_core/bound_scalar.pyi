@@ -1,0 +1,10 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal._core.tracker import RunsTracker
+
+_Doubles = NDArray[np.float64]
+
+def gp_kl(mean: float, var: float, y: float, noise: float) -> float: ...
+def gp_kl_rows(posteriors: _Doubles, out: _Doubles) -> None: ...
+def update(tracker: RunsTracker, mean: object, var: object, y: object, noise: object) -> int: ...

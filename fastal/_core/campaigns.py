@@ -1,0 +1,190 @@
+"""Whole simulated campaigns over small pools, one compiled call for many."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal._core.jit import jit
+from fastal._core.seeds import draw_pool
+from fastal._core.selection_eager import STOPPED, run
+from fastal._core.selection_lazy import ROWS, complete_rows, error_rows
+from fastal._core.symbols import tracker_reset, tracker_stopped_at
+from fastal._types import Array, Ints
+
+if TYPE_CHECKING:
+    from fastal._core.selection_eager import Eager
+
+# Columns of the test set's rows that one product of matrices completes.
+PANEL = 48
+
+
+class Work(NamedTuple):
+    """Buffers of the test errors; T labels, d features."""
+
+    Zl: Array  # (d, T) inputs of the labels, in order
+    factor: Array  # (panels, PANEL, T) rows of L
+    part: Array  # (d, ROWS) a block of test inputs
+    target: Array  # (ROWS,) and their labels
+    V: Array  # (ROWS, T)
+    used: NDArray[np.bool_]  # (test rows,) whether a row is in the pool
+    sums: Array  # (T,)
+
+
+def new_work(features: int, labels: int, test_rows: int) -> Work:
+    """Return buffers for test sets of so many rows; none without a test set."""
+    t = labels if test_rows else 0
+    height = ROWS if test_rows else 0
+    return Work(
+        np.empty((features, t)),
+        np.empty((-(-t // PANEL), PANEL, t)),
+        np.empty((features, height)),
+        np.empty(height),
+        np.empty((height, t)),
+        np.zeros(test_rows, dtype=np.bool_),
+        np.empty(t),
+    )
+
+
+@jit
+def test_errors(
+    kind: int,
+    amplitude: float,
+    mean: float,
+    noise: float,
+    pool: Eager,
+    Z: Array,
+    y: Array,
+    work: Work,
+    errors: Array,
+) -> None:
+    """Write the expected loss after each label, over the test rows that are not `used`.
+
+    Z : (d, m), scaled.  y : (m,).  errors : (T,).  By blocks of rows, as `Selection.errors`.
+    """
+    Zl, factor, part, target, V, used, sums = work
+    t = pool.head[0]
+    for j in range(t):
+        point = pool.labels[j]
+        for f in range(Z.shape[0]):
+            Zl[f, j] = pool.Z[f, point]
+        row = factor[j // PANEL, j % PANEL]
+        for k in range(j):
+            row[k] = pool.V[k, point]
+        row[j] = pool.diagonal[j]
+    errors[:t] = 0.0
+    count = 0
+    filled = 0
+    for i in range(y.size):
+        if not used[i]:
+            for f in range(Z.shape[0]):
+                part[f, filled] = Z[f, i]
+            target[filled] = y[i]
+            filled += 1
+        if filled == ROWS or (filled > 0 and i == y.size - 1):
+            for first in range(0, t, PANEL):
+                last = min(t, first + PANEL)
+                complete_rows(
+                    kind, amplitude, part, V, Zl, factor[first // PANEL], first, last, 0, filled
+                )
+            sums[:t] = 0.0
+            error_rows(amplitude, mean, V, pool.white, target, t, filled, sums)
+            for j in range(t):
+                errors[j] += sums[j]
+            count += filled
+            filled = 0
+    # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
+    constant = 0.5 * math.log(2 * math.pi * noise)
+    for j in range(t):
+        errors[j] = errors[j] / (2 * count * noise) + constant
+
+
+@jit
+def run_many(
+    kind: int,
+    amplitude: float,
+    mean: float,
+    noise: float,
+    Z: Array,
+    y: Array,
+    rows: Ints,
+    initial: int,
+    tracker: int,
+    whole: bool,
+    test_Z: Array,
+    test_y: Array,
+    rest: bool,
+    pool: Eager,
+    labels: Array,
+    work: Work,
+    counts: Ints,
+    orders: Ints,
+    bounds: Array,
+    errors: Array,
+) -> None:
+    """Run one campaign for each row of `rows`.
+
+    Z : (d, n), scaled.  y : (n,).  rows : (R, N), the pools; their first `initial` points are
+    labelled first.  tracker : address, 0 for none.  whole : go on behind a stop.
+    test_Z : (d, m), test_y : (m,), m = 0 for none; with `rest` the pool's rows are left out.
+    counts : (3, R), written: number of labels, of bounds at the stop (0: none), status (as
+    `eager.accept`, 0 is fine).  orders : (R, T), written: places in the pool in the order of
+    their labels, or (R, 0).  bounds : (R, T - initial).  errors : (R, T), or (0, 0).
+    """
+    prior = np.empty(2)
+    prior[0], prior[1] = mean, amplitude
+    order = np.arange(initial)
+    target = pool.V.shape[0]
+    for r in range(rows.shape[0]):
+        chosen = rows[r]
+        draw_pool(Z, y, chosen, pool, labels, prior)
+        if tracker != 0:
+            tracker_reset(tracker)
+        code = run(kind, amplitude, noise, pool, labels, order, initial, target, tracker, bounds[r])
+        counts[1, r] = 0
+        if code == STOPPED:
+            counts[1, r] = tracker_stopped_at(tracker)
+            code = 0
+            if whole:
+                code = run(
+                    kind, amplitude, noise, pool, labels, order, initial, target, tracker, bounds[r]
+                )
+        counts[0, r] = pool.head[0]
+        counts[2, r] = code - STOPPED if code > 0 else code
+        if orders.size > 0:
+            orders[r, : pool.head[0]] = pool.labels[: pool.head[0]]
+        if code == 0 and test_y.size > 0:
+            if rest:
+                for j in range(chosen.size):
+                    work.used[chosen[j]] = True
+            test_errors(kind, amplitude, mean, noise, pool, test_Z, test_y, work, errors[r])
+            if rest:
+                for j in range(chosen.size):
+                    work.used[chosen[j]] = False
+
+
+@jit
+def without_tails(rows: Array) -> tuple[Ints, Array]:
+    """Return how many numbers each row has before its first NaN, and those of all rows in turn.
+
+    rows : (k, B).  A masked copy by NumPy takes four times as long.
+    """
+    k, width = rows.shape
+    lengths = np.empty(k, dtype=np.int64)
+    total = 0
+    for i in range(k):
+        n = 0
+        while n < width and not math.isnan(rows[i, n]):
+            n += 1
+        lengths[i] = n
+        total += n
+    values = np.empty(total)
+    at = 0
+    for i in range(k):
+        for j in range(lengths[i]):
+            values[at + j] = rows[i, j]
+        at += lengths[i]
+    return lengths, values

@@ -1,0 +1,99 @@
+"""fastal runs: the runs test of a sequence of numbers."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from fastal.cli.arguments import ALTERNATIVES, _alpha, _number
+from fastal.cli.errors import _UserError
+from fastal.cli.streams import _file_name, _read
+
+if TYPE_CHECKING:
+    from fastal.cli.arguments import Commands
+
+
+def _add_runs(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "runs",
+        help="test whether a sequence of numbers is in random order",
+        description="Wald-Wolfowitz runs test of a sequence of numbers about a cutoff. Too few "
+        "runs mean that high and low values keep together, as after a shift of level.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="one number a line; blank lines and lines that start with # are ignored; "
+        "'-' (the default) is standard input",
+    )
+    parser.add_argument(
+        "--cutoff",
+        type=_cutoff,
+        default="median",
+        metavar="{median,mean,NUMBER}",
+        help="what divides below from above; equal values count as above (default: median)",
+    )
+    parser.add_argument(
+        "--alternative",
+        choices=ALTERNATIVES,
+        default="less",
+        help="reject for too few runs, too many, or both (default: less, the stopping rule's)",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=_alpha,
+        default=0.001,
+        help="reject when the exact p-value is at most this (default: 0.001)",
+    )
+    parser.set_defaults(run=_runs, gone=0)
+
+
+def _cutoff(text: str) -> str | float:
+    if text in ("median", "mean"):
+        return text
+    value = _number(text)
+    if value is None or not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be median, mean or a finite number, got {text!r}")
+    return value
+
+
+def _runs(arguments: argparse.Namespace) -> int:
+    values = _read(arguments.file)
+    if len(values) < 2:
+        name = _file_name(arguments.file)
+        raise _UserError(f"{name}: the runs test needs at least two values, got {len(values)}")
+
+    import numpy as np
+
+    from fastal.runs import RunsDistribution, runs_test
+
+    x = np.asarray(values)
+    exact, normal = (
+        runs_test(x, cutoff=arguments.cutoff, alternative=arguments.alternative, method=method)
+        for method in ("exact", "normal")
+    )
+    below, above, runs, p = exact.n_below, exact.n_above, exact.n_runs, exact.pvalue
+    expected = RunsDistribution(below, above).mean()
+    cutoff = f"{exact.cutoff:.6g}"
+    if isinstance(arguments.cutoff, str):
+        cutoff = f"the {arguments.cutoff} {cutoff}"
+    print(f"values            {len(x)}: {below} below, {above} at or above {cutoff}")
+    print(f"runs              {runs}, expected {expected:.6g}")
+    print(f"p-value (exact)   {p:.6g} ({arguments.alternative})")
+    print(f"p-value (normal)  {normal.pvalue:.6g} ({arguments.alternative})")
+    if below == 0 or above == 0:
+        verdict = "All values are on one side of the cutoff: there is no order to test."
+    elif not p <= arguments.alpha:
+        verdict = f"No sign against random order at alpha = {arguments.alpha:g}."
+    elif runs < expected:
+        verdict = f"Too few runs for random order at alpha = {arguments.alpha:g}: "
+        verdict += "high and low values keep together."
+    else:
+        verdict = f"Too many runs for random order at alpha = {arguments.alpha:g}: "
+        verdict += "high and low values alternate."
+    print(f"verdict           {verdict}")
+    return 0

@@ -1,0 +1,123 @@
+"""The parser of the whole command line, and the exit status of each ending."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from fastal.cli.arguments import _Parser, in_options
+from fastal.cli.commands.runs import _add_runs
+from fastal.cli.commands.watch import _add_watch
+from fastal.cli.errors import _UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastal.cli.arguments import Commands
+
+
+class _Version(argparse.Action):
+    """Print the version; argparse's own action would look it up on every start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from fastal import __version__
+
+        print(f"fastal {__version__}")
+        parser.exit()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; by default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 success, 2 wrong use or bad input; `watch`: 0 stop, 3 the input ended
+        without one.
+
+    Examples
+    --------
+    >>> from fastal.cli.entry import main
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    fastal ...
+    0
+    """
+    status = 0
+    gone = 0  # status if nobody reads the output
+    try:
+        try:
+            arguments = build_parser().parse_args(argv)
+            gone = arguments.gone
+            status = arguments.run(arguments)
+        except SystemExit:  # --help and --version end so; errors do not
+            pass
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a failure can still be answered
+    except _UserError as error:
+        return _fail(str(error))
+    except BrokenPipeError:  # the reader has what it wanted, as in `fastal ... | head -1`
+        _drop_output()
+        return gone
+    except MemoryError as error:
+        return _fail(in_options(str(error)) or "out of memory")
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, as in a shell
+    except OSError as error:
+        _drop_output()
+        return _fail(f"cannot write the output: {error.strerror}")
+    return status
+
+
+def _fail(message: str) -> int:
+    print("fastal:", " ".join(message.split("\n")), file=sys.stderr)
+    return 2
+
+
+def _drop_output() -> None:
+    """Send what is left in the buffer nowhere, or the interpreter fails on it when it exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        Parsed arguments carry `run`, the function of the command, and `gone`, the exit status if
+        its output is closed early.
+    """
+    parser = _Parser(
+        prog="fastal",
+        description="Tells an active-learning loop when to stop.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version of fastal and exit"
+    )
+    commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    from fastal.cli.commands.compare import add_compare
+    from fastal.cli.commands.demo import add_demo  # not at the top: they use what is defined here
+    from fastal.cli.commands.forecast import add_forecast
+    from fastal.cli.commands.reproduce import add_reproduce
+    from fastal.cli.commands.run import add_run  # not at the top: they use what is defined here
+    from fastal.cli.commands.simulate import add_simulate
+
+    add_demo(commands)
+    add_run(commands)
+    add_forecast(commands)
+    add_simulate(commands)
+    add_compare(commands)
+    add_reproduce(commands)
+    _add_runs(commands)
+    _add_watch(commands)
+    return parser

@@ -1,0 +1,52 @@
+"""Criteria that fastal is compared with: the paper's, and those of related work."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.criteria.experiments import CrossValidation as CrossValidation
+    from fastal.criteria.experiments import GroundTruth as GroundTruth
+    from fastal.criteria.experiments import MaxVariance as MaxVariance
+    from fastal.criteria.experiments import PACBayes as PACBayes
+    from fastal.criteria.experiments import cross_validation_error as cross_validation_error
+    from fastal.criteria.experiments import cross_validation_errors as cross_validation_errors
+    from fastal.criteria.experiments import expected_loss as expected_loss
+    from fastal.criteria.experiments import expected_losses as expected_losses
+    from fastal.criteria.experiments import max_variances as max_variances
+    from fastal.criteria.experiments import pac_bayes_bound as pac_bayes_bound
+    from fastal.criteria.experiments import pac_bayes_bounds as pac_bayes_bounds
+    from fastal.criteria.finished_run import Record as Record
+    from fastal.criteria.finished_run import prior_loss as prior_loss
+    from fastal.criteria.measures import cohen_kappa as cohen_kappa
+    from fastal.criteria.measures import entropies as entropies
+    from fastal.criteria.measures import error_gap as error_gap
+    from fastal.criteria.measures import first_crossing as first_crossing
+    from fastal.criteria.predictions import ErrorStability as ErrorStability
+    from fastal.criteria.predictions import MaxUncertainty as MaxUncertainty
+    from fastal.criteria.predictions import OverallUncertainty as OverallUncertainty
+    from fastal.criteria.predictions import StabilizingPredictions as StabilizingPredictions
+    from fastal.criteria.predictions import error_stability_stop as error_stability_stop
+    from fastal.criteria.predictions import max_uncertainty_stop as max_uncertainty_stop
+    from fastal.criteria.predictions import overall_uncertainty_stop as overall_uncertainty_stop
+    from fastal.criteria.predictions import (
+        stabilizing_predictions_stop as stabilizing_predictions_stop,
+    )
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "experiments": (
+            "CrossValidation GroundTruth MaxVariance PACBayes cross_validation_error "
+            "cross_validation_errors expected_loss expected_losses max_variances "
+            "pac_bayes_bound pac_bayes_bounds"
+        ),
+        "predictions": (
+            "ErrorStability MaxUncertainty OverallUncertainty StabilizingPredictions "
+            "error_stability_stop max_uncertainty_stop overall_uncertainty_stop "
+            "stabilizing_predictions_stop"
+        ),
+        "measures": "cohen_kappa entropies error_gap first_crossing",
+        "finished_run": "Record prior_loss",
+    },
+)

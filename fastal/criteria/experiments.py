@@ -1,0 +1,537 @@
+"""Stopping criteria besides the paper's, and what they have in common.
+
+Every criterion takes one number a label by `push`, or computes it by `update`; it says `stopped`,
+`stopped_at` and `reason`, and combines with ``&`` and ``|``: ``Stopper() | FixedBudget(200)`` stops
+at 200 labels at the latest, ``Stopper() & MinLabels(30)`` not before 30.
+
+Those of the paper's experiments (section 5.2) need a threshold that depends on the problem, and all
+but the largest variance need more than a bound. Next to each stands a function that computes its
+measure from a labelled process, and one that computes the measures of a whole run. Those of the
+related work, which go by what a classifier gives, are at home in `fastal.stability`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpotri
+
+from fastal import _validation as check
+from fastal._core.cholesky import NOISE
+from fastal._types import Array
+from fastal.bound import alquier_bound
+from fastal.criteria.finished_run import Record, prior_loss
+from fastal.criteria.measures import first_crossing
+from fastal.models.gp import GaussianProcess
+from fastal.stopping.measured import Measured
+
+if TYPE_CHECKING:
+    from fastal.models.gp import Now
+
+
+class _OfRun(Measured):
+    """A criterion whose measure a finished run gives for all labels at once."""
+
+    _rises: ClassVar[bool] = False
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = check.real("threshold", threshold)
+
+    def _see(self, learner: Any) -> bool:
+        return self._step(self._now(learner))
+
+    @abstractmethod
+    def _now(self, learner: Any) -> float:
+        """Return the measure of a learner's labels so far."""
+
+    @abstractmethod
+    def _all(self, record: Record) -> Array:
+        """Return the measures after each label of a run."""
+
+    def _history_in(self, record: Record) -> Array:
+        return self._all(record)[record.initial :]
+
+    def _stop_in(self, record: Record) -> int | None:
+        return first_crossing(self._history_in(record), self.threshold, rises=self._rises)
+
+
+class _OfProcess(_OfRun):
+    """A criterion that goes by a Gaussian process with its labels."""
+
+    @abstractmethod
+    def _of(self, gp: GaussianProcess) -> float:
+        """Return the measure of a labelled process; NaN if it cannot be computed yet."""
+
+    def _now(self, learner: Any) -> float:
+        return self._of(learner.model)
+
+    def update(self, gp: GaussianProcess) -> bool:
+        """Take a process with all labels so far; return whether there has been a stop.
+
+        Parameters
+        ----------
+        gp : GaussianProcess
+            With at least one label; it is not changed.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self._step(self._of(_labelled(gp)))
+
+
+def _labelled(gp: Any) -> GaussianProcess:
+    if not isinstance(gp, GaussianProcess):
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    if gp.n_labels == 0:
+        raise ValueError("`gp` must have labels, got none")
+    return gp
+
+
+def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
+    """Return the record of labels that came in this order; `X` holds a pool with `order`."""
+    if not isinstance(gp, GaussianProcess):
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    scale = gp.lengthscale
+    points = check.points("X", X, None if isinstance(scale, float) else len(scale))
+    labels = check.vector("y", y, len(points))
+    places = np.arange(len(points)) if order is None else order
+    return Record(gp, gp._scaled("X", points), places, labels[places], 0, np.empty(0))
+
+
+class MaxVariance(_OfRun):
+    """Stop when the variance of every unlabelled point is small.
+
+    The paper's regression counterpart of `MaxUncertainty` (section 5.2, criterion 4).
+
+    Parameters
+    ----------
+    threshold : float
+        Largest variance of f (without noise) that is small enough.
+
+    Examples
+    --------
+    >>> from fastal.criteria.experiments import MaxVariance
+    >>> criterion = MaxVariance(0.1)
+    >>> criterion.update([0.5, 0.02]), criterion.update([0.04, 0.01])
+    (False, True)
+    >>> criterion.reason
+    'largest variance of an unlabelled point (0.04) is at most 0.1'
+    """
+
+    _takes = "the largest variance"
+    _subject = "largest variance of an unlabelled point"
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__(check.positive("threshold", threshold))
+
+    def update(self, var: ArrayLike) -> bool:
+        """Take the variances of the unlabelled points; return whether there has been a stop.
+
+        Parameters
+        ----------
+        var : array_like
+            Variances of f, without noise; none if all points are labelled.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self._step(float(np.max(check.not_negative("var", var), initial=0.0)))
+
+    def _now(self, learner: Any) -> float:
+        return float(learner.largest_variance)
+
+    def _all(self, record: Record) -> Array:
+        return record.largest_variances()
+
+
+def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
+    """Return the largest variance of an unlabelled point after each label.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        The model; labels of its own do not count.
+    X : array_like, shape (n, d)
+        The pool.
+    order : array_like of int
+        Rows in the order of their labels.
+
+    Returns
+    -------
+    array
+        One variance a label; 0 when all are labelled.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import max_variances
+    >>> max_variances(GaussianProcess(noise=0.01), [0.0, 1.0, 9.0], [0, 2]).round(4)
+    array([1.    , 0.6358])
+    """
+    points = check.points("X", X, None)
+    rows = check.indices("order", order, len(points), "row numbers")
+    return _run(gp, points, np.zeros(len(points)), rows).largest_variances()
+
+
+class CrossValidation(_OfProcess):
+    """Stop when cross-validation on the labels so far gives a small expected loss.
+
+    The paper's criterion 3 (section 5.2). Label i is in fold i mod `folds`. Leaving a fold out
+    needs no refit: with A = (K + noise I)^-1 its residuals are ``A_FF^-1 (A y)_F`` and its latent
+    variances ``diag(A_FF^-1) - noise``.
+
+    Parameters
+    ----------
+    threshold : float
+        Expected negative log likelihood that is small enough.
+    folds : int
+        Number of folds; with fewer labels there is no measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import CrossValidation
+    >>> gp, criterion = GaussianProcess(noise=0.01), CrossValidation(0.0)
+    >>> x = np.arange(20) * 0.3
+    >>> for t in range(20):
+    ...     _ = gp.add(x[t], np.sin(x[t]))
+    ...     _ = criterion.update(gp)
+    >>> criterion.stopped_at
+    5
+    """
+
+    _settings = ("threshold", "folds")
+    _takes = "a loss by cross-validation"
+    _subject = "expected loss by cross-validation"
+
+    def __init__(self, threshold: float, folds: int = 5) -> None:
+        super().__init__(threshold)
+        self.folds = check.count("folds", folds, 2, check.MOST)
+
+    def _of(self, gp: GaussianProcess) -> float:
+        def look(now: Now) -> float:
+            enough = now[0] >= self.folds
+            return _cross_validation_error(gp, now, self.folds) if enough else math.nan
+
+        return _labelled(gp)._read(look)
+
+    def _all(self, record: Record) -> Array:
+        return record.cross_validation(self.folds)
+
+
+def _inverse(gp: GaussianProcess, now: Now) -> tuple[Array, Array, Array]:
+    """Return A = (K + noise I)^-1, alpha = A (y - mean) and the noise of each label."""
+    n, kept = now
+    lower, _ = dpotri(kept.L[:n, :n], lower=1)
+    A = np.tril(lower) + np.tril(lower, -1).T
+    return A, gp._weights(now), kept.labels[NOISE, :n].copy()
+
+
+def _loss(squares: Array, noise: Array) -> float:
+    """Return the mean of E[loss] = E[(y - f)^2] / (2 noise) + 1/2 log(2 pi noise)."""
+    return float(np.mean(squares / (2 * noise) + 0.5 * np.log(2 * np.pi * noise)))
+
+
+def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
+    """Return the expected negative log likelihood by cross-validation, without a refit.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        With at least `folds` labels.
+    folds : int
+        Number of folds; label i is in fold i mod `folds`.
+
+    Returns
+    -------
+    float
+        Mean over the labels, each held out with its fold.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import cross_validation_error
+    >>> gp = GaussianProcess(noise=0.01)
+    >>> _ = gp.add_batch([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
+    >>> round(cross_validation_error(gp, folds=3), 4)
+    3.1745
+    """
+    number = check.count("folds", folds, 2)
+    return _labelled(gp)._read(lambda now: _cross_validation_error(gp, now, number))
+
+
+def _cross_validation_error(gp: GaussianProcess, now: Now, number: int) -> float:
+    if now[0] < number:
+        raise ValueError(
+            f"`gp` must have at least {check.shown(number)} labels for so many `folds`, got "
+            f"{now[0]}"
+        )
+    A, alpha, noise = _inverse(gp, now)
+    squares = np.empty(len(alpha))
+    for first in range(number):
+        fold = slice(first, None, number)
+        inverse = np.linalg.inv(A[fold, fold])
+        squares[fold] = (inverse @ alpha[fold]) ** 2 + np.diagonal(inverse) - noise[fold]
+    return _loss(squares, noise)
+
+
+def cross_validation_errors(
+    gp: GaussianProcess, X: ArrayLike, y: ArrayLike, folds: int = 5
+) -> Array:
+    """Return `cross_validation_error` after each label of a run, in O(t^2) a label.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        The model; labels of its own do not count.
+    X, y : array_like
+        Inputs and labels, in order.
+    folds : int
+        Number of folds.
+
+    Returns
+    -------
+    array
+        One value a label; NaN while there are fewer than `folds`.
+    """
+    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.MOST))
+
+
+class PACBayes(_OfProcess):
+    """Stop when a PAC-Bayesian bound of the expected loss is small.
+
+    The paper's criterion 1 (section 5.2), by the bound of Alquier, Ridgway and Chopin (2016):
+    expected loss on the labels + (KL(q || p) - log delta) / t + loss_range^2 / 2.
+
+    Parameters
+    ----------
+    threshold : float
+        Bound that is small enough.
+    loss_range : float
+        Range b - a of the loss; the paper takes the range of the labels.
+    delta : float
+        Probability that the bound does not hold.
+    kappa : float
+        Added to the diagonals of both covariances in the KL, to stabilise it.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import PACBayes
+    >>> gp, criterion = GaussianProcess(noise=0.01), PACBayes(10.0, loss_range=1.0)
+    >>> _ = gp.add(0.0, 0.5)
+    >>> criterion.update(gp), criterion.reason
+    (True, 'PAC-Bayesian bound (5.812) is at most 10')
+    """
+
+    _settings = ("threshold", "loss_range", "delta", "kappa")
+    _takes = "a PAC-Bayesian bound"
+    _subject = "PAC-Bayesian bound"
+
+    def __init__(
+        self, threshold: float, loss_range: float, delta: float = 0.01, kappa: float = 0.01
+    ) -> None:
+        super().__init__(threshold)
+        self.loss_range = check.zero_or_more("loss_range", loss_range)
+        self.delta = check.confidence("delta", delta)
+        self.kappa = check.zero_or_more("kappa", kappa)
+
+    def _of(self, gp: GaussianProcess) -> float:
+        return pac_bayes_bound(gp, self.loss_range, self.delta, self.kappa)
+
+    def _all(self, record: Record) -> Array:
+        t = np.arange(1, len(record.y) + 1)
+        moving = record.pac_bayes(self.kappa)
+        all_terms: Array = moving - math.log(self.delta) / t + self.loss_range**2 / 2
+        return all_terms
+
+
+def pac_bayes_bound(
+    gp: GaussianProcess, loss_range: float, delta: float = 0.01, kappa: float = 0.01
+) -> float:
+    """Return the PAC-Bayesian bound of the expected loss (see `PACBayes`).
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        With labels.
+    loss_range, delta, kappa : float
+        As in `PACBayes`.
+
+    Returns
+    -------
+    float
+        The bound, in nats.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import pac_bayes_bound
+    >>> gp = GaussianProcess(noise=0.01)
+    >>> _ = gp.add(0.0, 0.5)
+    >>> round(pac_bayes_bound(gp, loss_range=1.0), 4)
+    5.8124
+    """
+    jitter = check.zero_or_more("kappa", kappa)
+
+    def look(now: Now) -> float:
+        divergence = gp._prior_kl(now, jitter)
+        A, alpha, noise = _inverse(gp, now)
+        # y - mu = noise alpha,  Sigma = noise - noise A noise
+        squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
+        risk = _loss(squares, noise)
+        return alquier_bound(risk, divergence, now[0], loss_range, delta=delta)
+
+    return _labelled(gp)._read(look)
+
+
+def pac_bayes_bounds(
+    gp: GaussianProcess, X: ArrayLike, y: ArrayLike, loss_range: float, delta: float = 0.01,
+    kappa: float = 0.01,
+) -> Array:  # fmt: skip
+    """Return `pac_bayes_bound` after each label of a run, in O(t^2) a label.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        The model; labels of its own do not count.
+    X, y : array_like
+        Inputs and labels, in order.
+    loss_range, delta, kappa : float
+        As in `PACBayes`.
+
+    Returns
+    -------
+    array
+        One bound a label.
+    """
+    return PACBayes(0.0, loss_range, delta, kappa)._all(_run(gp, X, y))
+
+
+class GroundTruth(_OfProcess):
+    """Stop when the expected loss on a test set has fallen far enough below the prior's.
+
+    The paper's criterion 2 (section 5.2), for experiments: whoever has a test set needs no
+    criterion.
+
+    Parameters
+    ----------
+    X_test, y_test : array_like or None
+        The test set. In `simulate` they may be None: then it is each run's own.
+    threshold : float
+        Fall of the expected loss, R_test(prior, q_t), that is large enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import GroundTruth
+    >>> x = np.linspace(0, 6, 50)
+    >>> gp, criterion = GaussianProcess(noise=0.01), GroundTruth(x, np.sin(x), 60.0)
+    >>> for t in range(0, 50, 5):
+    ...     _ = gp.add(x[t], np.sin(x[t]))
+    ...     _ = criterion.update(gp)
+    >>> criterion.stopped_at
+    7
+    """
+
+    _settings = ("X_test", "y_test", "threshold")
+    _takes = "a fall of the test loss"
+    _subject = "fall of the test loss"
+    _relation = ("is at least", "is below")
+    _rises = True
+
+    def __init__(
+        self, X_test: ArrayLike | None, y_test: ArrayLike | None, threshold: float
+    ) -> None:
+        super().__init__(threshold)
+        if (X_test is None) != (y_test is None):
+            raise ValueError("`X_test` and `y_test` must both be given, or both be None")
+        self.X_test = self.y_test = None
+        if X_test is not None and y_test is not None:
+            self.X_test = check.points("X_test", X_test, None)
+            self.y_test = check.vector("y_test", y_test, len(self.X_test))
+            if not len(self.y_test):
+                raise ValueError("`X_test` must have at least one row, got 0")
+
+    def __repr__(self) -> str:
+        rows = "None, None" if self.y_test is None else f"<{len(self.y_test)} rows>"
+        return f"GroundTruth({rows}, threshold={self.threshold!r})"
+
+    def _passes(self, value: float) -> bool:
+        return value >= self.threshold
+
+    def _of(self, gp: GaussianProcess) -> float:
+        if self.X_test is None or self.y_test is None:
+            raise ValueError("`X_test` must be given outside `simulate`, got None")
+        return prior_loss(_labelled(gp), self.y_test) - expected_loss(gp, self.X_test, self.y_test)
+
+    def _all(self, record: Record) -> Array:
+        if self.X_test is not None and self.y_test is not None:
+            return prior_loss(record.gp, self.y_test) - record.losses(self.X_test, self.y_test)
+        if record.errors is None:
+            raise ValueError("`X_test` must be given if there is no `test`, got None")
+        falls: Array = record.prior_error - record.errors
+        return falls
+
+
+def expected_loss(gp: GaussianProcess, X: ArrayLike, y: ArrayLike) -> float:
+    """Return the posterior mean of the negative log likelihood, averaged over a test set.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        With or without labels.
+    X, y : array_like
+        The test set.
+
+    Returns
+    -------
+    float
+        ``mean((y - mu)^2 + s) / (2 noise) + 1/2 log(2 pi noise)``. (The paper prints the constant
+        with the opposite sign.)
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess
+    >>> from fastal.criteria.experiments import expected_loss
+    >>> round(expected_loss(GaussianProcess(noise=0.5), [0.0], [1.0]), 4)
+    2.5724
+    """
+    mean, var = gp.predict(X, return_var=True)
+    labels = check.vector("y", y, len(mean))
+    return _loss((labels - mean) ** 2 + var, np.full(len(mean), gp.noise))
+
+
+def expected_losses(
+    gp: GaussianProcess, X: ArrayLike, y: ArrayLike, X_test: ArrayLike, y_test: ArrayLike
+) -> Array:
+    """Return `expected_loss` after each label of a run.
+
+    Parameters
+    ----------
+    gp : GaussianProcess
+        The model; labels of its own do not count.
+    X, y : array_like
+        Inputs and labels, in order.
+    X_test, y_test : array_like
+        The test set.
+
+    Returns
+    -------
+    array
+        One loss a label.
+    """
+    record = _run(gp, X, y)
+    points = check.points("X_test", X_test, len(record.Z))
+    return record.losses(points, check.vector("y_test", y_test, len(points)))

@@ -1,1 +1,0 @@
-"""Tables that ship with fastal, and the scripts that made them."""

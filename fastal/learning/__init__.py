@@ -1,0 +1,25 @@
+"""Active learning over a pool: learn, ActiveLearner, and the selection of the next point."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.learning.classes import ClassSelection as ClassSelection
+    from fastal.learning.inputs import check_test_set as check_test_set
+    from fastal.learning.inputs import warn_if_far as warn_if_far
+    from fastal.learning.learner import ActiveLearner as ActiveLearner
+    from fastal.learning.run import Run as Run
+    from fastal.learning.run import learn as learn
+    from fastal.learning.selection import Selection as Selection
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "learner": "ActiveLearner",
+        "run": "Run learn",
+        "inputs": "check_test_set warn_if_far",
+        "selection": "Selection",
+        "classes": "ClassSelection",
+    },
+)

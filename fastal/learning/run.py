@@ -1,0 +1,383 @@
+"""learn: active learning over a pool until the criterion stops it, and its result, a Run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastal import _validation as check
+from fastal._types import Array, Ints
+from fastal.learning.inputs import _label, _look_at, _workers, check_test_set
+from fastal.learning.learner import ActiveLearner
+from fastal.stopping.stopper import Stopper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastal.learning.inputs import Acquisition, Model
+    from fastal.stopping.criterion import Criterion
+
+
+class Run:
+    """What came of active learning over a pool.
+
+    Attributes
+    ----------
+    indices : array of int
+        Rows of the pool in the order of their labels.
+    labels : array
+        The labels.
+    names : list or None
+        Row names of `indices`, if the pool had some.
+    bounds : array
+        Bound of each label after the initial ones, without C.
+    n_labels, n_initial, n_pool : int
+        Number of labels, of initial ones among them, and of points.
+    stopped : bool
+        Whether the criterion stopped.
+    stopped_at : int or None
+        Number of labels at the stop.
+    verdict : Verdict
+        What the stopper says.
+    errors : array or None
+        Expected loss on the test set after 1, 2, ... labels.
+    stopper : Stopper
+        The stopper with all bounds.
+    """
+
+    def __init__(
+        self, learner: ActiveLearner, errors: Array | None, test: Any, stopper: Criterion
+    ) -> None:
+        self._learner = learner
+        self._test = test
+        self._gp: Any = None
+        n = learner.n_labels
+        self.indices: Ints = learner._selection.state.labels[:n].copy()
+        self.labels: Array = np.array(learner._y[:n])
+        self.bounds: Array = np.array(learner._bounds[: max(0, n - learner.n_initial)])
+        self.n_labels = n
+        self.n_initial = min(n, learner.n_initial)
+        self.n_pool = learner.n_pool
+        self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
+        self.stopper = stopper
+        self.errors = errors
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the criterion stopped."""
+        return self.stopper.stopped
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of labels at the stop, or None."""
+        at = self.stopper.stopped_at
+        return None if at is None else at + self.n_initial
+
+    @property
+    def verdict(self) -> Any:
+        """What the stopper says, and why."""
+        return self.stopper.verdict
+
+    @property
+    def savings(self) -> float:
+        """Share of the pool that need not be labelled; 0.0 without a stop."""
+        return 0.0 if self.stopped_at is None else 1 - self.stopped_at / self.n_pool
+
+    @property
+    def gp(self) -> Any:
+        """The Gaussian process or classifier with all labels."""
+        if self._gp is None:
+            self._gp = self._learner.model.copy()
+            self._gp.rewind(self.n_labels)
+        return self._gp
+
+    @property
+    def p_values(self) -> Array:
+        """p-value of the runs test after each bound."""
+        settings = {}
+        if isinstance(self.stopper, Stopper):
+            settings = self.stopper.get_params() | {"gp": None}
+        again = Stopper(**settings)
+        out = np.empty(len(self.bounds))
+        for i, r in enumerate(self.bounds.tolist()):
+            again.push(r)
+            out[i] = again.p_value
+        return out
+
+    def resume(
+        self, labels: ArrayLike | Callable[[int, Array], float] | None = None, *,
+        max_labels: int | None = None, test: Any = None, threads: int | None = None,
+    ) -> Run:  # fmt: skip
+        """Go on after a stop, an oracle's failure, or a spent budget.
+
+        Parameters
+        ----------
+        labels : array_like or callable, optional
+            Labels as in `learn`; by default those that `learn` was given.
+        max_labels : int, optional
+            Most labels in all; by default the whole pool if this run has stopped, else as before.
+        test : tuple of arrays, optional
+            Test set; by default the run's.
+        threads : int, optional
+            Threads, as in `learn`.
+
+        Returns
+        -------
+        Run
+            The longer run. A stop stays recorded, and does not end it again. This one stays as it
+            is, but cannot be resumed a second time.
+        """
+        learner = self._learner
+        given = None if max_labels is None else check.count("max_labels", max_labels, 1)
+
+        # all checks before the first change
+        _workers(threads)
+        if test is not None:
+            _look_at(learner.gp, "test", check_test_set(test, learner.points.shape[1])[1])
+        if labels is not None and not callable(labels):
+            _look_at(learner.gp, "y", check.vector("y", labels, learner.n_pool))
+
+        def prepare() -> None:
+            if learner.n_labels != self.n_labels:
+                raise ValueError(
+                    f"the run has been resumed already, up to {learner.n_labels} labels"
+                )
+            most = given
+            if most is None:
+                most = learner.n_pool if self.finished else learner.max_labels
+            if not (self.n_labels <= most <= learner.n_pool):
+                raise ValueError(
+                    f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
+                    f"{check.shown(most)}"
+                )
+            learner._selection.grow(most)
+            learner.stopper = self.stopper.copy()
+            learner.max_labels = most
+
+        source = learner._source if labels is None else labels
+        test = self._test if test is None else test
+        return _go(learner, source, test, None, threads, False, prepare)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the criterion stopped or the budget is spent."""
+        return self.stopped or self.n_labels >= self._learner.max_labels
+
+    def plot(self, axes: Any = None) -> tuple[Axes, ...]:
+        """Draw bounds, runs and p-value, and the error curve if there is one.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        tuple of matplotlib axes
+            Those of the bounds and, with a test set, of the errors.
+        """
+        from fastal.plotting.run import plot_run
+
+        return plot_run(self, axes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Everything but the pool.
+        """
+        return {
+            "kind": "Run",
+            "version": 1,
+            "n_pool": self.n_pool,
+            "n_initial": self.n_initial,
+            "n_labels": self.n_labels,
+            "indices": self.indices.tolist(),
+            "names": None if self.names is None else [str(name) for name in self.names],
+            "labels": self.labels.tolist(),
+            "bounds": self.bounds.tolist(),
+            "p_values": self.p_values.tolist(),
+            "errors": None if self.errors is None else self.errors.tolist(),
+            "stopped": self.stopped,
+            "stopped_at": self.stopped_at,
+            "savings": self.savings,
+            "verdict": str(self.verdict),
+            "stopper": self.stopper.to_dict(),
+            "gp": self._learner.gp.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Run({self.n_labels} of {self.n_pool} labels; {self.verdict})"
+
+
+def learn(
+    X: ArrayLike,
+    y_or_oracle: ArrayLike | Callable[[int, Array], float],
+    *,
+    gp: Model,
+    stopper: Criterion,
+    initial: int | ArrayLike = 1,
+    max_labels: int | None = None,
+    acquisition: Acquisition = "max_variance",
+    test: Any = None,
+    on_label: Callable[[ActiveLearner], object] | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Run:
+    """Label points of a pool until the criterion stops or the labels are used up.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        The pool; shape (n,) for one feature. A pandas object keeps its row names in the result.
+    y_or_oracle : array_like, shape (n,), or callable
+        Labels of all points (a simulation), or ``oracle(index, x) -> float`` (a campaign).
+    gp : GaussianProcess or LaplaceClassifier
+        The model, without labels; it is copied.
+    stopper : Stopper or another criterion
+        When to stop; it is copied, without its bounds.
+    initial : int or array_like of int
+        How many random labels come first, or which; they give no bounds.
+    max_labels : int, optional
+        Most labels in all, the initial ones included; the whole pool by default.
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
+        How the next point is chosen, see `ActiveLearner`. Of equal variances the lower index wins.
+    test : tuple of arrays, optional
+        Inputs and labels on which to compute the expected loss after each label, the mean of
+        ``-E log p(y | f)`` under the posterior.
+    on_label : callable, optional
+        Called with the `ActiveLearner` after every label.
+    threads : int, optional
+        Threads for large pools and test sets, at most 4,096; all cores by default. They do not
+        change results.
+    seed : int, optional
+        Seed of what is random.
+    progress : bool
+        Whether to show a progress bar with the current p-value (tqdm).
+
+    Returns
+    -------
+    Run
+        What came of it. If the oracle raises, or returns no finite number, the exception has the
+        run so far as its attribute ``run``, which can be resumed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, Stopper, learn
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-5, 15, 200)
+    >>> y = np.exp(-((X - 2) ** 2) / 2) + 0.05 * rng.standard_normal(200)
+    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=1)
+    >>> run.stopped, run.n_labels < 100, len(run.bounds) == run.n_labels - 1
+    (True, True, True)
+    """
+    if on_label is not None and not callable(on_label):
+        raise TypeError(f"`on_label` must be callable, got {check.shown(on_label)}")
+    learner = ActiveLearner(
+        X,
+        gp=gp,
+        stopper=stopper,
+        initial=initial,
+        max_labels=max_labels,
+        acquisition=acquisition,
+        seed=seed,
+    )
+    return _go(learner, y_or_oracle, test, on_label, threads, check.flag("progress", progress))
+
+
+def _go(
+    learner: ActiveLearner,
+    source: Any,
+    test: Any,
+    on_label: Callable[[ActiveLearner], object] | None,
+    threads: int | None,
+    progress: bool,
+    prepare: Callable[[], None] | None = None,
+) -> Run:
+    workers = _workers(threads)
+    if test is not None:
+        test = check_test_set(test, learner.points.shape[1])
+        _look_at(learner.gp, "test", test[1])
+    driving = False
+    try:
+        with learner._turn():
+            if learner._driven:
+                raise RuntimeError("the run is going on already: in another thread, or further up")
+            if prepare is not None:
+                prepare()
+            learner._source = source
+            learner._driven = driving = True
+        _label_all(learner, source, on_label, workers, progress)
+        with learner._lock():
+            # who was called with the learner may go on with it
+            stopper = learner.stopper if on_label is None else learner.stopper.copy()
+            return learner._run(test, workers, stopper)
+    finally:
+        if driving:
+            learner._driven = False
+
+
+def _label_all(
+    learner: ActiveLearner,
+    source: Any,
+    on_label: Callable[[ActiveLearner], object] | None,
+    workers: int,
+    progress: bool,
+) -> None:
+    """Label points until the stop; the learner is nobody's while labels are made or looked at."""
+    resumed = learner.stopped
+    try:
+        if not callable(source):
+            y = check.vector("y", source, learner.n_pool)
+            _look_at(learner.gp, "y", y)
+            if on_label is None and not progress and learner.compilable:
+                learner._compiled(y, learner.max_labels, workers)
+            source = y.__getitem__
+            oracle: Callable[[int], Any] = source
+        else:
+            points = learner.points
+
+            def oracle(index: int) -> Any:
+                return source(index, points[index].copy())
+
+        with _bar(learner, progress) as bar:
+            while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
+                index = learner.ask()
+                label = _label(oracle(index), index)
+                with learner._turn():
+                    learner._take(label, index)
+                if on_label is not None:
+                    on_label(learner)
+                if bar is not None:
+                    if isinstance(learner.stopper, Stopper):
+                        bar.set_postfix_str(f"p = {learner.stopper.p_value:.2g}", refresh=False)
+                    bar.update()
+    except BaseException as error:
+        # whatever happened, the labels so far are not lost
+        error.run = learner.run()  # type: ignore[attr-defined]
+        raise
+
+
+class _bar:  # noqa: N801
+    """A tqdm bar over the labels, or nothing."""
+
+    def __init__(self, learner: ActiveLearner, wanted: bool) -> None:
+        self.bar: Any = None
+        if wanted:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=learner.max_labels, initial=learner.n_labels, unit="label")
+
+    def __enter__(self) -> Any:
+        return self.bar
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

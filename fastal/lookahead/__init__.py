@@ -1,0 +1,19 @@
+"""What the labels that are left would buy: the forecast, and the criterion that goes by it."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.lookahead.criterion import LookAhead as LookAhead
+    from fastal.lookahead.gain import PRIOR_LABELS as PRIOR_LABELS
+    from fastal.lookahead.gain import Forecast as Forecast
+    from fastal.lookahead.gain import forecast as forecast
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "gain": "Forecast forecast PRIOR_LABELS",
+        "criterion": "LookAhead",
+    },
+)

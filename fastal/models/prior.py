@@ -1,0 +1,97 @@
+"""Prior: the covariance function over scaled inputs, which all models share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastal._core.covariance import KINDS, covariance_rows
+from fastal._threads import lock_of
+from fastal._types import Array
+from fastal._validation import lengthscales, option, positive
+
+if TYPE_CHECKING:
+    from fastal._threads import OneWriter
+
+
+class Prior:
+    """Parameters of the covariance function, read-only, and the number of labels of a model."""
+
+    _kernel: str
+    _kind: int
+    _writing: OneWriter | None  # None until it is needed: not every copy is changed
+
+    def _lock(self) -> OneWriter:
+        """Return the lock of this model."""
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        """Return the lock to change the model under (see `OneWriter.turn`)."""
+        return self._lock().turn()
+
+    def _set_prior(
+        self, lengthscale: object, amplitude: object, kernel: object
+    ) -> tuple[float | Array, float]:
+        """Set the kernel; return the length scale and the amplitude, checked."""
+        self._kernel = option("kernel", kernel, tuple(KINDS))
+        self._kind = KINDS[self._kernel]
+        return lengthscales(lengthscale), positive("amplitude", amplitude)
+
+    # What a model has at this moment.
+
+    @property
+    @abstractmethod
+    def _lengthscale(self) -> float | Array: ...
+
+    @property
+    @abstractmethod
+    def _amplitude(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def _n(self) -> int: ...
+
+    @property
+    def lengthscale(self) -> float | Array:
+        """One length scale, or a copy of those per feature."""
+        scale = self._lengthscale
+        return scale if isinstance(scale, float) else scale.copy()
+
+    @property
+    def amplitude(self) -> float:
+        """Prior variance of the function."""
+        return self._amplitude
+
+    @property
+    def kernel(self) -> str:
+        """Name of the covariance function."""
+        return self._kernel
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels added."""
+        return self._n
+
+    def _scaled(self, name: str, X: Array, lengthscale: float | Array | None = None) -> Array:
+        """Return the inputs divided by the length scales, feature by feature: (d, m)."""
+        scale = self._lengthscale if lengthscale is None else lengthscale
+        with np.errstate(over="ignore"):
+            scaled = np.ascontiguousarray((X * (1.0 / np.asarray(scale))).T)
+        if not np.isfinite(scaled).all():
+            raise ValueError(f"`{name}` divided by the length scale is not finite")
+        return scaled
+
+    def _covariance(
+        self, amplitude: float, Z: Array, n: int, scaled: Array, low: int, high: int
+    ) -> Array:
+        """Return prior covariances of the scaled inputs `low` to `high` with the first n of Z."""
+        out = np.empty((high - low, n))
+        covariance_rows(self._kind, amplitude, Z, n, scaled, low, out)
+        return out
+
+
+def scale_text(scale: float | Array) -> str:
+    """Return length scales in words."""
+    return f"{scale:.6g}" if isinstance(scale, float) else np.array2string(scale, precision=6)

@@ -1,0 +1,42 @@
+"""One module per picture; reached from .plot() and the command line only, and needs matplotlib."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.plotting.bound_gap import plot_tightness as plot_tightness
+    from fastal.plotting.bound_gap import tightness_figure as tightness_figure
+    from fastal.plotting.demo import plot_demo as plot_demo
+    from fastal.plotting.demo import save_demo as save_demo
+    from fastal.plotting.figure_one import figure1 as figure1
+    from fastal.plotting.figure_one import plot_errors as plot_errors
+    from fastal.plotting.forecast import plot_forecast as plot_forecast
+    from fastal.plotting.forecast import save_forecast as save_forecast
+    from fastal.plotting.label_cost import tradeoff_figure as tradeoff_figure
+    from fastal.plotting.run import plot_run as plot_run
+    from fastal.plotting.run import save_run as save_run
+    from fastal.plotting.simulation import plot_simulation as plot_simulation
+    from fastal.plotting.stopper import plot_stopper as plot_stopper
+    from fastal.plotting.stopper import save_stopper as save_stopper
+    from fastal.plotting.style import ABOVE as ABOVE
+    from fastal.plotting.style import BELOW as BELOW
+    from fastal.plotting.style import OUTSIDE as OUTSIDE
+    from fastal.plotting.style import STOP as STOP
+    from fastal.plotting.style import file_formats as file_formats
+    from fastal.plotting.style import require_matplotlib as require_matplotlib
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "style": "ABOVE BELOW OUTSIDE STOP file_formats require_matplotlib",
+        "stopper": "plot_stopper save_stopper",
+        "run": "plot_run save_run",
+        "demo": "plot_demo save_demo",
+        "forecast": "plot_forecast save_forecast",
+        "simulation": "plot_simulation",
+        "figure_one": "figure1 plot_errors",
+        "bound_gap": "plot_tightness tightness_figure",
+        "label_cost": "tradeoff_figure",
+    },
+)

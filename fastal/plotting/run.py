@@ -1,0 +1,152 @@
+"""A run: its bounds with their runs and, with a test set, its errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastal.plotting.stopper import plot_stopper
+from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
+from fastal.stopping.stopper import Stopper
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fastal.learning.run import Run
+
+
+def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
+    """Draw what came of a learning run.
+
+    Above: the bounds with their runs and the p-value, see `plot_stopper`. Below, if the run has a
+    test set: the error on it after each label, with the stop marked; grey after the stop.
+
+    Parameters
+    ----------
+    run : Run
+        It is only read.
+    axes : sequence of matplotlib axes, optional
+        Where to draw: one for the bounds and, if the run has errors, one for these. By default a
+        new figure; it belongs to pyplot, and the caller shows or closes it.
+
+    Returns
+    -------
+    tuple of matplotlib axes
+        Those of the bounds and, if the run has errors, those of the error curve.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess, Stopper, learn
+    >>> from fastal.datasets import artificial
+    >>> from fastal.plotting.run import plot_run
+    >>> X, y = artificial(n=50)
+    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=0)
+    >>> axes = plot_run(run)  # doctest: +SKIP
+    """
+    require_matplotlib()
+    needed = 1 if run.errors is None else 2
+    if axes is None:
+        from matplotlib import pyplot
+
+        return _run_in(run, pyplot.figure(figsize=_size(needed), layout="constrained"))
+    places = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(places) != needed:
+        raise ValueError(f"`axes` must be {needed} axes for this run, got {len(places)}")
+    _draw_bounds(run, places[0])
+    if run.errors is not None:
+        _draw_errors(run, places[1])
+    return tuple(places)
+
+
+def save_run(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write the picture of `plot_run` to a file, without pyplot and without a display.
+
+    Parameters
+    ----------
+    run : Run
+        It is only read.
+    path : path
+        File to write; its ending is the format.
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_size(1 if run.errors is None else 2), layout="constrained")
+    _run_in(run, figure)
+    figure.savefig(path, dpi=150)
+
+
+def _size(panels: int) -> tuple[float, float]:
+    return (7.0, 5.0) if panels == 1 else (7.0, 8.0)
+
+
+def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
+    """Draw in an empty figure."""
+    if run.errors is None:
+        axes: tuple[Axes, ...] = (figure.subplots(),)
+    else:
+        axes = tuple(figure.subplots(2, 1, height_ratios=(5, 3)))
+    _draw_bounds(run, axes[0])
+    if run.errors is not None:
+        _draw_errors(run, axes[1])
+    return axes
+
+
+def _draw_bounds(run: Run, ax: Axes) -> None:
+    first = f"bound number (the first comes with label {run.n_initial + 1})"
+    if isinstance(run.stopper, Stopper):
+        plot_stopper(run.stopper, ax)
+        ax.child_axes[-1].set_xlabel(first)
+        return
+    # Another criterion has no runs to show.
+    n = np.arange(1, len(run.bounds) + 1)
+    ax.plot(n, run.bounds, color=MODEL, marker="o", markersize=3, linewidth=0.8)
+    if run.stopped_at is not None:
+        ax.axvline(run.stopped_at - run.n_initial, color=STOP, linewidth=1.4)
+    if len(run.bounds) and run.bounds.min() > 0:
+        ax.set_yscale("log")
+    ax.set_title(str(run.verdict), fontsize=8, loc="left", wrap=True)
+    ax.set_ylabel("bound")
+    ax.set_xlabel(first)
+
+
+def _draw_errors(run: Run, ax: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
+
+    assert run.errors is not None
+    errors, count = run.errors, run.n_labels
+    stop = run.stopped_at
+    n = np.arange(1, count + 1)
+    last = count if stop is None else stop
+    single: dict[str, Any] = {"marker": "."} if count == 1 else {}
+    ax.plot(n, errors, color=OUTSIDE, linewidth=1.2, gid="errors after the stop")
+    ax.plot(n[:last], errors[:last], color=MODEL, linewidth=1.8, gid="errors", **single)
+    # A fall by orders of magnitude would press the rest flat on a linear scale.
+    if np.ptp(errors) > max(10.0, 10 * np.ptp(errors[count // 2 :])):
+        ax.set_yscale("symlog", linthresh=1.0)
+        ax.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1.0, subs=(1, 3)))
+        ax.yaxis.set_major_formatter("{x:g}")
+    ax.margins(y=0.12)
+    ax.set_xlim(0.5, max(run.n_pool if stop is not None else count, 2) + 0.5)
+    ax.set_xlabel("labels")
+    ax.set_ylabel("expected loss on the test set")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    if stop is None:
+        ax.set_title(f"no stop: expected loss {_end(run)}", fontsize=9, loc="left")
+        return
+    ax.axvline(stop, color=STOP, linewidth=1.4, gid="stop")
+    ax.plot([stop], [errors[stop - 1]], "o", color=STOP, markersize=6, gid="error at the stop")
+    title = f"expected loss {errors[stop - 1]:.3g} at the stop ({stop} labels)"
+    if count > stop:
+        title += f", {_end(run)}"
+    ax.set_title(title, fontsize=9, loc="left")
+
+
+def _end(run: Run) -> str:
+    assert run.errors is not None
+    return f"{run.errors[-1]:.3g} after {run.n_labels}"

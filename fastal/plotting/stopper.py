@@ -1,0 +1,348 @@
+"""A stopper's bounds, runs and p-values."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal import _validation as check
+from fastal._core import batch
+from fastal._types import Array
+from fastal.plotting.style import ABOVE, BELOW, OUTSIDE, STOP, require_matplotlib
+from fastal.stopping.stopper import Stopper
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+    from fastal.stopping.verdict import Verdict
+
+# Also in a dark style, which these colours are not made for.
+_PAPER: dict[str, Any] = {"facecolor": "white", "labelcolor": STOP}
+
+_SIZE = (7.0, 5.0)  # inches
+
+_SHARE = 0.3  # of the height, for the p-value
+
+_GAP = 0.04
+
+_EXTREME = 1e150  # matplotlib computes ranges and ratios, which overflow for larger numbers
+
+_MANY = 1000  # bounds; a line between more of them would be a blot
+
+_MOST_RUNS = 500  # that can be told apart
+
+
+def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
+    """Draw why a stopper has stopped, or has not.
+
+    Above: the bounds, with markers and colours for those above and below the median that the
+    decision is about (at the stop, or now), a tint behind each of its runs, and the median so far.
+    Below: the p-value after each bound, a dot for each that is at or below the level, and the level
+    itself. Bounds after the stop, or before the window, are grey.
+
+    Parameters
+    ----------
+    stopper : Stopper
+        It is only read.
+    ax : matplotlib axes, optional
+        Where to draw. The picture keeps to the place of these axes: the bounds move to its upper
+        part, and the p-value is an inset below them (``ax.child_axes[0]``), so that neighbours are
+        not covered; a figure with a layout ("constrained" or "tight") makes room for the title.
+        ``ax.clear()`` removes both, and the next picture can be drawn. By default a new figure
+        with two panels of one x axis; it belongs to pyplot, and the caller shows or closes it.
+
+    Returns
+    -------
+    matplotlib axes
+        Those of the bounds.
+
+    Notes
+    -----
+    Bounds have a log scale if all are positive, else a linear one; or one that is logarithmic away
+    from zero if they differ by orders of magnitude. More than 1,000 bounds are not connected by a
+    line, and the tints of more than 500 runs are mixed.
+
+    Examples
+    --------
+    >>> from fastal import Stopper
+    >>> stopper = Stopper()
+    >>> stopper.extend([9, 8, 9, 7, 8, 9, 7, 8, 2, 1, 2, 3, 1, 2, 2, 1])
+    14
+    >>> ax = stopper.plot()  # doctest: +SKIP
+    """
+    if not isinstance(stopper, Stopper):
+        raise TypeError(f"`stopper` must be a Stopper, got {check.shown(stopper)}")
+    require_matplotlib()
+    story = _Story.of(stopper)
+    if ax is None:
+        from matplotlib import pyplot
+
+        return _draw_alone(story, pyplot.figure(figsize=_SIZE, layout="constrained"))
+    if ax.get_axes_locator() is None:
+        ax.set_axes_locator(_UpperPart(ax))
+    height = (_SHARE - _GAP) / (1 - _SHARE)
+    lower = ax.inset_axes((0.0, -_SHARE / (1 - _SHARE), 1.0, height))
+    # Not a shared axis: its limits would outlive `ax.clear()`.
+    ax.callbacks.connect("xlim_changed", partial(_follow, lower))
+    _draw(story, ax, lower)
+    if len(stopper):
+        # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
+        place: Any = "best" if len(stopper) <= _MANY else "upper right"
+        scale = 5.5 / _marker_size(len(stopper))
+        ax.legend(loc=place, markerscale=scale, fontsize="x-small", **_PAPER)
+    _say(story.verdict, ax, ax.get_window_extent().width, size=8.0)
+    return ax
+
+
+def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
+    """Write the picture of `plot_stopper` to a file, without pyplot and without a display.
+
+    Parameters
+    ----------
+    stopper : Stopper
+        It is only read.
+    path : path
+        File to write; its ending is the format, see `file_formats`.
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    _draw_alone(_Story.of(stopper), figure)
+    figure.savefig(path, dpi=150)
+
+
+def _follow(lower: Axes, upper: Axes) -> None:
+    lower.set_xlim(upper.get_xlim())
+
+
+class _UpperPart:
+    """Locates the panel of the bounds in the place that the axes have in the figure."""
+
+    def __init__(self, ax: Axes) -> None:
+        self._ax = ax
+
+    def __call__(self, ax: Any, renderer: RendererBase | None) -> Bbox:
+        from matplotlib.transforms import Bbox
+
+        # The place before any locator: what is drawn again must not shrink again.
+        place = ax.get_position(original=True)
+        return Bbox.from_extents(place.x0, place.y0 + _SHARE * place.height, place.x1, place.y1)
+
+    def get_subplotspec(self) -> Any:
+        """Return what the tight layout asks a locator for."""
+        return self._ax.get_subplotspec()
+
+
+class _Story(NamedTuple):
+    """What the picture tells, as numbers."""
+
+    stopper: Stopper
+    verdict: Verdict
+    bounds: Array
+    first: int  # the decision is about bounds[first:last]
+    last: int
+    medians: Array  # of the tested bounds after each bound
+    p_values: Array
+    levels: Array
+
+    @classmethod
+    def of(cls, stopper: Stopper) -> _Story:
+        settings = {name: v for name, v in stopper.get_params().items() if name != "gp"}
+        again, bounds = Stopper(**settings), stopper.bounds
+        medians, p_values = np.empty(len(bounds)), np.empty(len(bounds))
+        for i, bound in enumerate(bounds.tolist()):
+            again.push(bound)
+            medians[i], p_values[i] = again.median, again.p_value
+        levels = np.full(len(bounds), stopper._level)
+        if stopper._falling:
+            levels *= [batch.level_at(n) for n in range(1, len(bounds) + 1)]
+        verdict = stopper.verdict
+        first = max(0, verdict.n - (stopper.window or verdict.n))
+        return cls(stopper, verdict, bounds, first, verdict.n, medians, p_values, levels)
+
+
+def _draw_alone(story: _Story, figure: Figure) -> Axes:
+    """Draw in an empty figure, with room for a legend that hides nothing."""
+    upper: Axes
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1 - _SHARE, _SHARE))
+    _draw(story, upper, lower)
+    if len(story.bounds):
+        figure.legend(
+            *upper.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=5,
+            markerscale=5.5 / _marker_size(len(story.bounds)),
+            fontsize="small",
+            edgecolor="none",
+            **_PAPER,
+        )
+    _say(story.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
+    return upper
+
+
+def _draw(story: _Story, upper: Axes, lower: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    count = len(story.bounds)
+    _draw_bounds(story, upper)
+    _draw_p_values(story, lower)
+    for ax in (upper, lower):
+        if story.verdict.stop:
+            ax.axvline(story.last, color=STOP, linewidth=1.4, label="stop", gid="stop", zorder=1.6)
+        ax.grid(False)
+        ax.set_facecolor(_PAPER["facecolor"])
+    upper.set_xlim(0.5, max(count, 2) + 0.5)
+    upper.tick_params(labelbottom=False)
+    lower.xaxis.set_major_locator(MaxNLocator(integer=True))
+    lower.set_xlabel("bounds")
+    if not count:
+        centre: dict[str, Any] = {"ha": "center", "va": "center", "transform": upper.transAxes}
+        upper.text(0.5, 0.5, "no bounds yet", color=STOP, **centre)
+
+
+def _marker_size(count: int) -> float:
+    """Return the size in points at which so many markers can still be told apart."""
+    return float(np.clip(100 / np.sqrt(count + 1), 1.0, 5.5))
+
+
+def _say(verdict: Verdict, ax: Axes, pixels: float, size: float) -> None:
+    """Put the verdict above the axes, in lines that fit their width."""
+    points = 72 * pixels / ax.figure.dpi
+    letters = max(20, int(points / (0.55 * size)))
+    sentences = [str(verdict)]
+    if warnings := verdict.warnings:
+        sentences.append(f"warning: {'; '.join(warnings)}")
+    text = "\n".join(textwrap.fill(sentence, letters) for sentence in sentences)
+    ax.set_title(text, fontsize=size, loc="left")
+
+
+def _draw_bounds(story: _Story, ax: Axes) -> None:
+    bounds, first, last = story.bounds, story.first, story.last
+    median = story.verdict.median
+    count = len(bounds)
+    n = np.arange(1, count + 1)
+    tested = (n > first) & (n <= last)
+    above = tested & (bounds >= median)
+    below = tested & (bounds < median)
+    many = count > _MANY
+    scale, drawable = _scale(bounds)
+    heights, middle = drawable(bounds), float(drawable(np.array(median)))
+    dots: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0}
+    dots["markersize"] = _marker_size(count)
+    dots["rasterized"] = many  # a vector file of so many points would be slow to look at
+
+    _tint_runs(above[first:last], first, ax)
+    if count and not many:
+        ax.plot(n, heights, color=OUTSIDE, linewidth=0.6, gid="line", zorder=1.8)
+    if count:
+        medians = drawable(story.medians)
+        (line,) = ax.step(n, medians, where="mid", color="0.25", linewidth=1.1, zorder=2.1)
+        line.set(label="median so far", gid="running median")
+    for chosen, colour, marker, label in (
+        (above, ABOVE, "^", "at or above the median"),
+        (below, BELOW, "v", "below the median"),
+        (~tested, OUTSIDE, "o", "not tested"),
+    ):
+        if chosen.any():
+            dots |= {"color": colour, "marker": marker, "label": label, "gid": label}
+            ax.plot(n[chosen], heights[chosen], **dots)
+    if last > first:
+        ends = (first + 0.5, last + 0.5)
+        ax.plot(ends, (middle, middle), color=STOP, linewidth=1.0, linestyle=":", zorder=2.1)
+        ax.lines[-1].set_gid("median")
+    ax.set_yscale(**scale)
+    ax.set_ylabel("bound")
+
+
+def _tint_runs(above: NDArray[np.bool_], first: int, ax: Axes) -> None:
+    """Lay a tint behind each run, of the colour of its side."""
+    from matplotlib.colors import to_rgb
+
+    if not len(above):
+        return
+    edges = np.concatenate(([0], np.flatnonzero(np.diff(above)) + 1, [len(above)]))
+    if len(edges) > _MOST_RUNS:
+        # Narrower than a pixel: mix the colours of stretches instead.
+        edges = np.linspace(0, len(above), _MOST_RUNS // 2).astype(int)
+    starts, widths = edges[:-1], np.diff(edges)
+    share = (np.add.reduceat(above, starts, dtype=float) / widths)[:, np.newaxis]
+    ax.broken_barh(
+        np.column_stack((starts + first + 0.5, widths)).tolist(),
+        (0.0, 1.0),
+        transform=ax.get_xaxis_transform(),
+        # Paler by mixing with white: PostScript knows no transparency.
+        facecolors=1 - 0.13 * (1 - share * to_rgb(ABOVE) - (1 - share) * to_rgb(BELOW)),
+        linewidth=0,
+        antialiased=False,  # no seams between neighbours
+        gid="runs",
+        zorder=0.5,
+    )
+
+
+def _scale(bounds: Array) -> tuple[dict[str, Any], Callable[[Array], Array]]:
+    """Choose a scale that suits the bounds, and what brings extreme ones to its ends."""
+    if (bounds > 0).all():
+        return {"value": "log"}, lambda r: np.clip(r, 1 / _EXTREME, _EXTREME)
+    sizes = np.clip(np.abs(bounds[bounds != 0]), 1 / _EXTREME, _EXTREME)
+    # On a linear scale all but the largest bounds would look like zero if they are so unlike.
+    if len(sizes) and sizes.max() > 100 * np.median(sizes):
+        scale: dict[str, Any] = {"value": "symlog", "linthresh": float(np.quantile(sizes, 0.05))}
+    else:
+        scale = {"value": "linear"}
+    return scale, lambda r: np.clip(r, -_EXTREME, _EXTREME)
+
+
+def _draw_p_values(story: _Story, ax: Axes) -> None:
+    p, levels, last = story.p_values, story.levels, story.last
+    count = len(p)
+    n = np.arange(1, count + 1)
+    lowest = min(story.verdict.alpha, float(levels.min(initial=1.0)))
+    # A p-value may underflow, and after a stop it may fall for ever: the level stays in sight.
+    floor = max(lowest * 1e-12, 1e-300, min(lowest, float(p[:last].min(initial=1.0))))
+    p = np.maximum(p, floor / 100)
+    if count:
+        single = "." if count == 1 else None  # which a line would not show
+        ax.plot(n, p, color=OUTSIDE, linewidth=1.0, gid="all p-values")
+        ax.plot(n[:last], p[:last], color="0.25", linewidth=1.2, marker=single, gid="p-values")
+    could = n <= (story.stopper.horizon or count)
+    rejected = (p <= levels) & (n <= last) & could
+    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
+    dots["markersize"] = 0.75 * _marker_size(count)
+    ax.plot(n[rejected], p[rejected], color=STOP, gid="rejections", **dots)
+    line = np.pad(levels, 1, mode="edge") if count else np.full(2, lowest)
+    ends = np.concatenate(([0.5], n, [max(count, 2) + 0.5]))
+    ax.plot(ends, line, color=ABOVE, linewidth=1.0, linestyle="--", gid="level")
+    ax.set_yscale("log")
+    ax.set_ylim(floor / 3, 2.0)
+    ax.set_ylabel("p-value")
+
+    level = f"{'level' if story.stopper.sequential else 'alpha'} = {story.verdict.alpha:.3g}"
+    if story.stopper._falling and count:
+        level += f" after {last} bounds"
+    note: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "va": "bottom"}
+    note["path_effects"] = _halo()
+    ax.annotate(level, (0.5, line[0]), xytext=(3, 1), color=ABOVE, **note)
+    for name in ("min_bounds", "horizon"):
+        limit = getattr(story.stopper, name)
+        if limit is not None and limit <= count:
+            ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid=name)
+            where = (limit, floor / 3)
+            ax.annotate(name, where, xytext=(-3, 2), color="0.3", ha="right", **note)
+
+
+def _halo() -> list[Any]:
+    """Return what keeps a text legible where it crosses a line."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.5, foreground="white")]

@@ -1,0 +1,43 @@
+"""Slow twins of what is fast elsewhere: obviously right, NumPy and the standard library only."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.reference.bound import alquier_bound as alquier_bound
+    from fastal.reference.bound import bound_constant as bound_constant
+    from fastal.reference.bound import gaussian_kl as gaussian_kl
+    from fastal.reference.bound import gp_kl as gp_kl
+    from fastal.reference.bound import gp_prior_kl as gp_prior_kl
+    from fastal.reference.bound import mcallester_bound as mcallester_bound
+    from fastal.reference.criteria import cross_validation_error as cross_validation_error
+    from fastal.reference.criteria import expected_loss as expected_loss
+    from fastal.reference.criteria import pac_bayes_bound as pac_bayes_bound
+    from fastal.reference.learning import select as select
+    from fastal.reference.lookahead import forecast as forecast
+    from fastal.reference.lookahead import forecast_loop as forecast_loop
+    from fastal.reference.models import GaussianProcess as GaussianProcess
+    from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
+    from fastal.reference.models import dense_posterior as dense_posterior
+    from fastal.reference.runs import count_runs as count_runs
+    from fastal.reference.runs import labels as labels
+    from fastal.reference.runs import runs_arrangements as runs_arrangements
+    from fastal.reference.runs import runs_cdf as runs_cdf
+    from fastal.reference.runs import runs_p_value as runs_p_value
+    from fastal.reference.runs import runs_pmf as runs_pmf
+    from fastal.reference.runs import runs_test as runs_test
+    from fastal.reference.simulation import simulate as simulate
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs runs_test runs_p_value",
+        "bound": "gp_kl bound_constant gaussian_kl gp_prior_kl alquier_bound mcallester_bound",
+        "models": "GaussianProcess LaplaceClassifier dense_posterior",
+        "criteria": "expected_loss cross_validation_error pac_bayes_bound",
+        "learning": "select",
+        "simulation": "simulate",
+        "lookahead": "forecast forecast_loop",
+    },
+)

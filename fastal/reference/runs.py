@@ -1,0 +1,201 @@
+"""The runs test by exact integers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def runs_arrangements(u: int, n_below: int, n_above: int) -> int:
+    """Return how many arrangements of zeros and ones have exactly u runs.
+
+    A run pattern of 2k runs splits each kind into k parts, in two orders; 2k + 1 runs give one kind
+    k + 1 parts and the other k. There are C(n - 1, k - 1) ways to split n into k parts.
+
+    Parameters
+    ----------
+    u : int
+        Number of runs.
+    n_below, n_above : int
+        Number of zeros and ones.
+
+    Returns
+    -------
+    int
+        Exact count.
+
+    Examples
+    --------
+    >>> from fastal import reference
+    >>> [reference.runs_arrangements(u, 2, 2) for u in (2, 3, 4)]
+    [2, 2, 2]
+    """
+
+    def splits(n: int, parts: int) -> int:
+        if parts == 0:
+            return int(n == 0)
+        return math.comb(n - 1, parts - 1) if n >= 1 else 0
+
+    k = u // 2
+    if u < 1:
+        return 0
+    if u % 2 == 0:
+        return 2 * splits(n_below, k) * splits(n_above, k)
+    return splits(n_below, k + 1) * splits(n_above, k) + splits(n_below, k) * splits(n_above, k + 1)
+
+
+def runs_pmf(u: int, n_below: int, n_above: int) -> Fraction:
+    """Return P(U = u) as an exact fraction.
+
+    Parameters
+    ----------
+    u : int
+        Number of runs.
+    n_below, n_above : int
+        Number of zeros and ones.
+
+    Returns
+    -------
+    fractions.Fraction
+        Exact probability.
+    """
+    total = math.comb(n_below + n_above, n_below)
+    return Fraction(runs_arrangements(u, n_below, n_above), total)
+
+
+def runs_cdf(u: int, n_below: int, n_above: int) -> Fraction:
+    """Return P(U <= u) as an exact fraction.
+
+    Parameters
+    ----------
+    u : int
+        Number of runs.
+    n_below, n_above : int
+        Number of zeros and ones.
+
+    Returns
+    -------
+    fractions.Fraction
+        Exact probability.
+    """
+    total = math.comb(n_below + n_above, n_below)
+    return Fraction(sum(runs_arrangements(i, n_below, n_above) for i in range(1, u + 1)), total)
+
+
+def labels(x: ArrayLike) -> Any:
+    """Return True for values at or above the median, False below it.
+
+    Parameters
+    ----------
+    x : array_like
+        Values.
+
+    Returns
+    -------
+    array of bool
+        Side of each value.
+
+    Examples
+    --------
+    >>> from fastal import reference
+    >>> reference.labels([3.0, 1.0, 2.0])
+    array([ True, False,  True])
+    """
+    values = np.asarray(x, dtype=float)
+    return values >= np.median(values)
+
+
+def count_runs(sides: ArrayLike) -> tuple[int, int, int]:
+    """Return the number of runs, of False and of True.
+
+    Parameters
+    ----------
+    sides : array_like of bool
+        Side of each value.
+
+    Returns
+    -------
+    tuple of int
+        Runs, zeros, ones.
+
+    Examples
+    --------
+    >>> from fastal import reference
+    >>> reference.count_runs([True, True, False, True])
+    (3, 1, 3)
+    """
+    ones = [bool(side) for side in np.asarray(sides)]
+    changes = sum(a != b for a, b in itertools.pairwise(ones))
+    return changes + 1, ones.count(False), ones.count(True)
+
+
+def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "exact") -> float:
+    """Return the p-value of the runs test about the median.
+
+    Parameters
+    ----------
+    x : array_like
+        Values.
+    alternative : {"two-sided", "less", "greater"}
+        Too few runs, too many, or twice the smaller of both.
+    method : {"exact", "normal"}
+        Exact fractions, or the normal approximation.
+
+    Returns
+    -------
+    float
+        p-value.
+
+    Examples
+    --------
+    >>> from fastal import reference
+    >>> reference.runs_test([5, 6, 7, 1, 2, 3], alternative="less")
+    0.1
+    """
+    u, n0, n1 = count_runs(labels(x))
+    return runs_p_value(u, n0, n1, alternative=alternative, method=method)
+
+
+def runs_p_value(
+    u: int, n_below: int, n_above: int, *, alternative: str = "two-sided", method: str = "exact"
+) -> float:
+    """Return the p-value of u runs.
+
+    Parameters
+    ----------
+    u : int
+        Number of runs.
+    n_below, n_above : int
+        Number of zeros and ones.
+    alternative : {"two-sided", "less", "greater"}
+        Too few runs, too many, or twice the smaller of both.
+    method : {"exact", "normal"}
+        Exact fractions, or the normal approximation.
+
+    Returns
+    -------
+    float
+        p-value; 1.0 if all values are on one side.
+    """
+    n = n_below + n_above
+    if min(n_below, n_above) == 0 or n == 2:
+        return 1.0
+    if method == "exact":
+        fewer = float(runs_cdf(u, n_below, n_above))
+        more = float(1 - runs_cdf(u - 1, n_below, n_above))
+    else:
+        product = 2 * n_below * n_above
+        mean = 1 + product / n
+        sd = math.sqrt(product * (product - n) / (n * n * (n - 1)))
+        fewer = math.erfc((mean - u) / sd / math.sqrt(2)) / 2
+        more = math.erfc((u - mean) / sd / math.sqrt(2)) / 2
+    if alternative == "less":
+        return fewer
+    if alternative == "greater":
+        return more
+    return min(1.0, 2 * min(fewer, more))

@@ -1,0 +1,262 @@
+"""What each run of a simulation does, and from which data and seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastal import _validation as check
+from fastal._core import seeds
+from fastal._types import Array, Ints
+from fastal.learning import selection
+from fastal.learning.inputs import check_test_set, warn_if_far
+from fastal.models.gp import GaussianProcess
+from fastal.simulation.store import FORMAT
+from fastal.stopping.criterion import Criterion
+from fastal.stopping.measured import Measured
+from fastal.stopping.stopper import Stopper
+
+Make = Callable[[np.random.Generator], tuple[ArrayLike, ArrayLike]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What each run does: small, and sent with every chunk."""
+
+    gp: GaussianProcess
+    stopper: Criterion
+    criteria: tuple[Criterion, ...]
+    make: Make | None
+    seed: int
+    pool_size: int
+    initial: int
+    max_labels: int
+    rest: bool  # the test set is what the pool leaves
+    tested: bool  # there are test errors
+    keep_bounds: bool
+    raising: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether a run goes on behind its stop."""
+        return self.tested or bool(self.criteria)
+
+    @property
+    def judged(self) -> bool:
+        """Whether criteria look at runs once these are finished."""
+        return bool(self.criteria) or not isinstance(self.stopper, Stopper)
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """Which of the criteria go by numbers of their own."""
+        return tuple(j for j, other in enumerate(self.criteria) if _is_measured(other))
+
+    @property
+    def widths(self) -> tuple[int, int, int, int]:
+        """Columns of criteria, their histories, bounds and errors."""
+        bounds = self.max_labels - self.initial
+        return (
+            len(self.criteria),
+            len(self.measured) if self.keep_bounds else 0,
+            bounds if self.keep_bounds else 0,
+            self.max_labels if self.tested else 0,
+        )
+
+
+def _is_measured(criterion: Criterion) -> bool:
+    """Whether a criterion goes by numbers of its own, not by bounds."""
+    return isinstance(criterion, Measured) and criterion._takes != Criterion._takes
+
+
+def made_data(make: Make, sequence: Any, features: int | None) -> tuple[Array, Array]:
+    """Return inputs and labels that a callable made from a seed."""
+    made = make(np.random.default_rng(sequence))
+    if not isinstance(made, tuple | list) or len(made) != 2:
+        raise TypeError(f"`X` must return a pair of inputs and labels, got {check.shown(made)}")
+    points = check.points("X", made[0], features)
+    return points, check.vector("y", made[1], len(points))
+
+
+def run_sequence(seed: int, run: int) -> np.random.SeedSequence:
+    """Return ``SeedSequence(seed).spawn(run + 1)[run]``, without making the others."""
+    return np.random.SeedSequence(seed, spawn_key=(run,))
+
+
+def draw_pools(plan: Plan, runs: Ints, n: int) -> Ints:
+    """Return the rows of some runs' pools; the first `initial` of each are labelled first."""
+    entropy = [plan.seed >> shift & 0xFFFFFFFF for shift in range(0, plan.seed.bit_length(), 32)]
+    entropy += [0] * (4 - len(entropy))
+    words = np.empty(len(runs), dtype=np.uint64)
+    seeds.run_words(np.array(entropy, dtype=np.uint64), runs, words)
+    rows = np.empty((len(words), plan.pool_size), dtype=np.int64)
+    seeds.draw_rows(words, np.arange(n), np.empty(plan.pool_size, dtype=np.int64), rows)
+    return rows
+
+
+# The pool if none is asked for: the paper's 100, or half of the rows.
+PAPER_POOL = 100
+
+# Runs of a callable that may fail before the first one shows the size of its data.
+PROBES = 10
+
+
+class _Data(NamedTuple):
+    """The big arrays; `digest` tells one problem from another."""
+
+    Z: Array  # (d, n) inputs over length scales
+    y: Array
+    test_Z: Array  # noqa: N815 # (d, m)
+    test_y: Array
+    digest: str
+    test_digest: str | None
+    n_rows: int
+
+
+def _prepare(
+    X: Any, y: Any, gp: GaussianProcess, stopper: Criterion | None, criteria: Any,
+    pool_size: int | None, initial: int, max_labels: int | None, test: Any, seed: int,
+    keep_bounds: bool, raising: bool,
+) -> tuple[Plan, _Data]:  # fmt: skip
+    """Check all that decides what a run computes."""
+    if not isinstance(gp, GaussianProcess):
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+    if gp.n_labels:
+        raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
+    chosen = Stopper() if stopper is None else stopper
+    if not isinstance(chosen, Criterion):
+        raise TypeError(f"`stopper` must be a Stopper or criterion, got {check.shown(stopper)}")
+    if isinstance(criteria, Criterion) or not isinstance(criteria, Iterable):
+        raise TypeError(f"`criteria` must be a sequence of criteria, got {check.shown(criteria)}")
+    others = tuple(criteria)
+    for other in others:
+        if not isinstance(other, Criterion):
+            raise TypeError(f"`criteria` must hold criteria, got {check.shown(other)}")
+    rest = isinstance(test, str)
+    if rest:
+        check.option("test", test, ("rest",))
+    scale = gp.lengthscale
+    features = None if isinstance(scale, float) else len(scale)
+    make: Make | None = None
+    if callable(X):
+        if y is not None:
+            raise ValueError("`y` must be None when `X` is a callable, which returns both")
+        make = X
+        points, labels, digest = _probe(make, seed, features)
+    else:
+        if y is None:
+            raise ValueError("`y` must be given, got None")
+        points = check.points("X", X, features)
+        labels = check.vector("y", y, len(points))
+        digest = _digest(points, labels)
+    n = len(points)
+    if n == 0:
+        raise ValueError("`X` must have at least one row, got 0")
+    if pool_size is None:
+        size = max(1, min(PAPER_POOL, n // 2)) if rest else n
+    else:
+        size = check.count("pool_size", pool_size, 1)
+    if size > n:
+        raise ValueError(
+            f"`pool_size` must be at most the number of rows ({n}), got {check.shown(size)}"
+        )
+    if rest and size == n:
+        raise ValueError(
+            f"`pool_size` must be below the number of rows ({n}), got {size}: it leaves no row for "
+            "test='rest'"
+        )
+    first = check.count("initial", initial)
+    if first > size:
+        raise ValueError(
+            f"`initial` must be at most the size of the pool ({size}), got {check.shown(first)}"
+        )
+    most = size if max_labels is None else check.count("max_labels", max_labels, 1)
+    if not (max(1, first) <= most <= size):
+        raise ValueError(
+            f"`max_labels` must be between `initial` ({first}) and the size of the pool ({size}), "
+            f"got {check.shown(most)}"
+        )
+    selection._check_memory(size, most)
+    gp = gp.copy()
+    if make is None:
+        warn_if_far(gp, labels)
+    gp._warned = True  # said already
+    Z = gp._scaled("X", points)
+    test_Z, test_y, test_digest = Z, labels, None
+    if not rest:
+        test_Z, test_y = Z[:, :0].copy(), labels[:0].copy()
+        if test is not None:
+            test_points, test_y = check_test_set(test, points.shape[1])
+            test_Z, test_digest = gp._scaled("test", test_points), _digest(test_points, test_y)
+    if make is not None:
+        Z, labels = Z[:, :0].copy(), labels[:0].copy()
+        if rest:
+            test_Z, test_y = Z, labels
+    plan = Plan(
+        gp=gp,
+        stopper=_fresh(chosen),
+        criteria=tuple(_fresh(other) for other in others),
+        make=make,
+        seed=seed,
+        pool_size=size,
+        initial=first,
+        max_labels=most,
+        rest=rest,
+        tested=test is not None,
+        keep_bounds=keep_bounds,
+        raising=raising,
+    )
+    return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
+
+
+def _fresh(criterion: Criterion) -> Criterion:
+    new = criterion.copy().reset()
+    if isinstance(new, Stopper):
+        new.gp = None  # the pool's own process gives the bounds
+    return new
+
+
+def _digest(*arrays: Array) -> str:
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(repr(array.shape).encode())
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()
+
+
+def _probe(make: Make, seed: int, features: int | None) -> tuple[Array, Array, str]:
+    """Return the data of the first run of a callable that does not fail, and their checksum.
+
+    A function cannot be compared with the one that filled a store, its data can.
+    """
+    for run in range(PROBES):
+        try:
+            X, y = made_data(make, run_sequence(seed, run), features)
+        except Exception:
+            if run == PROBES - 1:
+                raise
+        else:
+            return X, y, f"run {run} of a callable: {_digest(X, y)}"
+    raise AssertionError  # pragma: no cover
+
+
+def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
+    """Return all that decides the numbers; how many runs there are does not."""
+    test = "rest" if plan.rest else data.test_digest
+    return {
+        "format": FORMAT,
+        "data": data.digest,
+        "gp": plan.gp.to_dict(),
+        "stopper": plan.stopper.to_dict(),
+        "criteria": [criterion.to_dict() for criterion in plan.criteria],
+        "pool_size": plan.pool_size,
+        "initial": plan.initial,
+        "max_labels": plan.max_labels,
+        "test": test,
+        "seed": plan.seed,
+        "keep": keep,
+    }

@@ -1,0 +1,217 @@
+"""run_chunk: computes some runs, in any thread or process."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastal._core import campaigns, selection_eager
+from fastal._threads import one_blas_thread
+from fastal._types import Array, Ints
+from fastal.criteria.finished_run import Record, prior_loss
+from fastal.learning import selection as selection_module
+from fastal.simulation.chunk import Chunk
+from fastal.simulation.plan import draw_pools, made_data, run_sequence
+from fastal.stopping.stopper import Stopper
+
+if TYPE_CHECKING:
+    from fastal.simulation.plan import Plan
+
+# Labels between two moments in which a run over a large pool can be interrupted.
+STEP = 64
+
+
+def run_chunk(
+    plan: Plan,
+    Z: Array,
+    y: Array,
+    test_Z: Array,
+    test_y: Array,
+    seconds: float,
+    spans: tuple[tuple[int, int], ...],
+) -> Chunk:
+    """Compute some runs, as many as there is time for and at least one.
+
+    The arrays are arguments of their own, so that Dask sends them once.
+    """
+    begin = perf_counter()
+    chunk = Chunk.empty(plan, np.concatenate([np.arange(low, high) for low, high in spans]))
+    worker = _Worker(plan)
+    done, size = 0, 1
+    with one_blas_thread():
+        while size > 0:
+            here = slice(done, done + size)
+            if plan.make is None:
+                rows = draw_pools(plan, chunk.runs[here], len(y))
+                worker.run(Z, y, rows, test_Z, test_y, chunk, done)
+            else:
+                _run_made(worker, plan, test_Z, test_y, chunk, here)
+            done += size
+            spent = perf_counter() - begin
+            # the first runs may not be like the others: what they took is trusted step by step
+            size = min(8 * size, len(chunk.runs) - done, int((seconds - spent) * done / spent))
+    chunk = chunk.first(done)
+    kept = chunk.bounds if plan.keep_bounds else chunk.bounds[:, :0]
+    return chunk._replace(bounds=np.ascontiguousarray(kept), seconds=perf_counter() - begin)
+
+
+def _run_made(
+    worker: _Worker, plan: Plan, test_Z: Array, test_y: Array, chunk: Chunk, here: slice
+) -> None:
+    """Compute the runs of a callable, each with data of its own."""
+    for place, run in enumerate(chunk.runs[here].tolist(), here.start):
+        try:
+            assert plan.make is not None
+            points, y = made_data(plan.make, run_sequence(plan.seed, run), len(test_Z))
+            if len(y) < plan.pool_size + plan.rest:
+                raise ValueError(
+                    f"`X` must return at least {plan.pool_size + plan.rest} rows, got {len(y)}"
+                )
+            Z = plan.gp._scaled("X", points)
+        except Exception as error:
+            if plan.raising:
+                error.add_note(f"in run {run} of the simulation")
+                raise
+            chunk.messages.append((run, _message(error)))
+            continue
+        rows = draw_pools(plan, chunk.runs[place : place + 1], len(y))
+        test = (Z, y) if plan.rest else (test_Z, test_y)
+        worker.run(Z, y, rows, *test, chunk, place)
+
+
+def _message(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".replace("\0", " ")
+
+
+class _Worker:
+    """The buffers of one chunk."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        # a criterion of another kind judges the bounds afterwards
+        self.stopper = plan.stopper.copy()
+        # nobody else has this stopper: compiled code may have its tracker for good
+        self.tracker = self.stopper._tracker.address if isinstance(self.stopper, Stopper) else 0
+        self.whole = plan.whole or not self.tracker
+        self._pool: Any = None
+        self._work: Any = None
+        self._shape: tuple[int, int] | None = None
+        self._labels = np.empty(plan.pool_size)
+        self._judges = [criterion.copy() for criterion in plan.criteria]
+
+    def run(
+        self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: Chunk,
+        place: int,
+    ) -> None:  # fmt: skip
+        """Compute the runs with these pools; they stand in the chunk from `place` on."""
+        plan, gp = self.plan, self.plan.gp
+        here = slice(place, place + len(rows))
+        counts = np.zeros((3, len(rows)), dtype=np.int64)
+        orders = np.empty((len(rows), plan.max_labels if plan.judged else 0), dtype=np.int64)
+        if plan.pool_size >= selection_module.EAGER_BELOW:
+            for r in range(len(rows)):
+                self._run_large(
+                    Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r], orders[r]
+                )
+        else:
+            if self._shape != (len(Z), len(test_y)):
+                self._shape = (len(Z), len(test_y))
+                empty = np.empty((len(Z), plan.pool_size))
+                self._pool = selection_eager.new_eager(
+                    empty, plan.max_labels, gp.amplitude, gp.mean
+                )
+                self._work = campaigns.new_work(len(Z), plan.max_labels, len(test_y))
+            campaigns.run_many(
+                gp._kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial, self.tracker,
+                self.whole, test_Z, test_y, plan.rest, self._pool, self._labels, self._work,
+                counts, orders, chunk.bounds[here], chunk.errors[here],
+            )  # fmt: skip
+        chunk.counts[0, here] = counts[0]
+        chunk.counts[1, here] = np.where(counts[1] > 0, counts[1] + plan.initial, -1)
+        for r in np.flatnonzero(counts[2]).tolist():
+            self._failed(chunk, place + r, int(counts[2, r]))
+        if plan.judged:
+            for r in np.flatnonzero(counts[2] == 0).tolist():
+                self._judge(Z, y, rows[r], orders[r, : counts[0, r]], test_y, chunk, place + r)
+
+    def _run_large(
+        self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: Chunk,
+        place: int, counts: Ints, order: Ints,
+    ) -> None:  # fmt: skip
+        """Compute one run over a pool that is too large for the straightforward selection."""
+        plan, gp = self.plan, self.plan.gp
+        selection = selection_module.Selection.of_scaled(
+            gp, np.ascontiguousarray(Z[:, rows]), plan.max_labels
+        )
+        stopper = self.stopper.reset()
+        first, labels = np.arange(plan.initial), y[rows]
+        try:
+            while selection.n_labels < plan.max_labels and (self.whole or not stopper.stopped):
+                target = min(plan.max_labels, selection.n_labels + STEP)
+                selection.run(
+                    labels, first, plan.initial, target, self.tracker, 1, chunk.bounds[place]
+                )
+        except (np.linalg.LinAlgError, ValueError) as error:
+            counts[2] = selection.n_labels + 1
+            if isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
+                counts[2] *= -1
+            return
+        counts[0] = selection.n_labels
+        if order.size:
+            order[: selection.n_labels] = selection.state.labels[: selection.n_labels]
+        counts[1] = stopper.stopped_at or 0 if self.tracker else 0
+        if plan.tested:
+            if plan.rest:
+                left = np.ones(len(test_y), dtype=np.bool_)
+                left[rows] = False
+                test_Z, test_y = test_Z[:, left], test_y[left]
+            chunk.errors[place] = selection.errors_scaled(test_Z, test_y, 1)
+
+    def _failed(self, chunk: Chunk, place: int, status: int) -> None:
+        """Record or raise what the status of a kernel means."""
+        run = int(chunk.runs[place])
+        label = abs(status)
+        error: Exception
+        if status < 0:
+            error = ValueError(
+                f"label {label} of run {run} is too far from what the prior can explain: centre "
+                "and scale the labels, or set `mean` and `amplitude` of the process"
+            )
+        else:
+            error = np.linalg.LinAlgError(
+                f"the factor breaks down at label {label} of run {run}: the point repeats others "
+                "to the last digit; increase the noise variance or leave out duplicates"
+            )
+        if self.plan.raising:
+            raise error
+        chunk.messages.append((run, _message(error)))
+        chunk.counts[:, place] = 0, -1
+        chunk.bounds[place] = np.nan
+        chunk.errors[place] = np.nan
+
+    def _judge(
+        self, Z: Array, y: Array, rows: Ints, order: Ints, test_y: Array, chunk: Chunk, place: int
+    ) -> None:
+        """Let the criteria look at a finished run, as they would have at each label."""
+        plan, gp = self.plan, self.plan.gp
+        bounds = chunk.bounds[place, : len(order) - plan.initial]
+        record = Record(
+            gp, np.ascontiguousarray(Z[:, rows]), order, y[rows[order]], plan.initial, bounds
+        )
+        if plan.tested:
+            left = np.delete(test_y, rows) if plan.rest else test_y
+            record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
+        for j, judge in enumerate(self._judges):
+            at = judge._stop_in(record)
+            chunk.criteria[place, j] = -1 if at is None else at + plan.initial
+        if plan.keep_bounds:
+            for h, j in enumerate(plan.measured):
+                chunk.histories[place, h, : len(bounds)] = self._judges[j]._history_in(record)
+        if not self.tracker:
+            at = self.stopper._stop_in(record)
+            chunk.counts[1, place] = -1 if at is None else at + plan.initial
+            if at is not None and not plan.whole:
+                chunk.counts[0, place] = at + plan.initial
+                bounds[at:] = np.nan

@@ -1,0 +1,38 @@
+"""When to stop: criteria, Stopper, budgets and their combinations; needs no Numba, no SciPy."""
+
+from typing import TYPE_CHECKING
+
+from fastal._lazy import attach
+
+if TYPE_CHECKING:
+    from fastal.stopping.batch import StopperBatch as StopperBatch
+    from fastal.stopping.batch import stopping_time as stopping_time
+    from fastal.stopping.budget import FixedBudget as FixedBudget
+    from fastal.stopping.budget import MinLabels as MinLabels
+    from fastal.stopping.compose import AllOf as AllOf
+    from fastal.stopping.compose import AnyOf as AnyOf
+    from fastal.stopping.criterion import Criterion as Criterion
+    from fastal.stopping.measured import Measured as Measured
+    from fastal.stopping.sequential import false_stop_probability as false_stop_probability
+    from fastal.stopping.sequential import longest_horizon as longest_horizon
+    from fastal.stopping.sequential import look_level as look_level
+    from fastal.stopping.stopper import Stopper as Stopper
+    from fastal.stopping.verdict import NO_STOP as NO_STOP
+    from fastal.stopping.verdict import Decision as Decision
+    from fastal.stopping.verdict import Verdict as Verdict
+    from fastal.stopping.verdict import no_stop_reason as no_stop_reason
+    from fastal.stopping.verdict import stop_warnings as stop_warnings
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "criterion": "Criterion",
+        "measured": "Measured",
+        "compose": "AllOf AnyOf",
+        "verdict": "Decision Verdict stop_warnings no_stop_reason NO_STOP",
+        "stopper": "Stopper",
+        "batch": "StopperBatch stopping_time",
+        "budget": "FixedBudget MinLabels",
+        "sequential": "false_stop_probability look_level longest_horizon",
+    },
+)

@@ -1,0 +1,134 @@
+"""Criteria that only count: FixedBudget and MinLabels."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal import _memory, _state
+from fastal import _validation as check
+from fastal._state import FORMAT
+from fastal.stopping.criterion import Criterion
+
+
+class _Counter(Criterion):
+    """Stops at the n-th bound."""
+
+    _takes = ""  # anything
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._limit = check.count("n", n, 1, check.MOST)
+        self._seen = 0
+
+    def push(self, r: float) -> bool:
+        """Take one bound; return whether there has been a stop."""
+        check.real("r", r)
+        return self.update()
+
+    def update(self, *label: Any, **more: Any) -> bool:
+        """Count one label, whatever is said about it; return whether there has been a stop."""
+        with self._turn():
+            self._seen += 1
+            return self.stopped
+
+    @property
+    def history(self) -> NDArray[np.int64]:
+        """The number of bounds after each."""
+        _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
+        return np.arange(1, self._seen + 1)
+
+    def _see(self, learner: Any) -> bool:
+        return self.update()
+
+    def reset(self) -> Self:
+        """Forget all bounds; return the criterion itself."""
+        with self._turn():
+            self._seen = 0
+        return self
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._limit if self._seen >= self._limit else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        seen = self._seen
+        stopped = seen >= self._limit
+        return self._limit if stopped else None, self._why(stopped, seen)
+
+    @abstractmethod
+    def _why(self, stopped: bool, seen: int) -> str:
+        """Return the reason after so many bounds."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        return {
+            "kind": type(self).__name__,
+            "version": FORMAT,
+            "n": self._limit,
+            "seen": self._seen,
+        }
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> _Counter:
+        n, seen = _state.state_values(state, ("n", "seen"))
+        new = cls(_state.state_count("n", n, 1))
+        new._seen = _state.state_count("seen", seen, most=check.MOST_SEEN)
+        return new
+
+
+class FixedBudget(_Counter):
+    """Stop after n bounds, whatever they are: the usual rule, and a safety net for the others.
+
+    Parameters
+    ----------
+    n : int
+        Number of bounds, one for each label.
+
+    Examples
+    --------
+    >>> from fastal import FixedBudget, Stopper
+    >>> either = Stopper() | FixedBudget(3)
+    >>> either.extend([0.5, 0.4, 0.6]), either.reason
+    (3, 'the budget of 3 bounds is used up')
+    """
+
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
+            return f"the budget of {self._limit} bounds is used up"
+        return f"{self._limit - seen} of {self._limit} bounds are left"
+
+
+class MinLabels(_Counter):
+    """Be satisfied after n bounds; with ``&`` it keeps another criterion from stopping earlier.
+
+    Parameters
+    ----------
+    n : int
+        Number of bounds, one for each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import MinLabels, Stopper
+    >>> both = Stopper() & MinLabels(30)
+    >>> both.extend(np.repeat([5.0, 1.0], 20))
+    30
+    """
+
+    def _why(self, stopped: bool, seen: int) -> str:
+        if stopped:
+            return f"the least number of {self._limit} bounds is reached"
+        return f"at least {self._limit} bounds are wanted, {seen} are there"

@@ -1,0 +1,162 @@
+"""Combinations of criteria: ``a & b`` and ``a | b``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from fastal import _state
+from fastal import _validation as check
+from fastal._state import FORMAT
+from fastal.stopping.criterion import Criterion
+
+if TYPE_CHECKING:
+    from fastal.criteria.finished_run import Record
+
+
+class _Composition(Criterion):
+    """Several criteria under one roof, each with what it goes by.
+
+    It has no state of its own: members may also be given their numbers one by one. What is given to
+    all is given to all before the next one.
+    """
+
+    _word: ClassVar[str]
+
+    def __init__(self, *members: Criterion) -> None:
+        # (a | b) | c has three members
+        self.members: tuple[Criterion, ...] = tuple(
+            inner
+            for member in members
+            for inner in (member.members if isinstance(member, type(self)) else (member,))
+        )
+
+    @abstractmethod
+    def _first(self, stops: list[int | None]) -> int | None:
+        """Return the stop of all from the stops of each."""
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._first([member.stopped_at for member in self.members])
+
+    @property
+    def history(self) -> tuple[Any, ...]:
+        """The numbers of each member."""
+        with self._lock():
+            return tuple(member.history for member in self.members)
+
+    def push(self, r: float) -> bool:
+        """Give one number to every member; return whether there has been a stop."""
+        r = self._measure("r", r)
+        with self._turn():
+            return self._give(r)
+
+    def _give(self, r: float) -> bool:
+        """Give one number to every member, whoever has the turn."""
+        for member in self.members:
+            member.push(r)
+        return self.stopped
+
+    def _measure(self, name: str, value: object) -> float:
+        takes = {member._takes: member for member in self.members if member._takes}
+        if len(takes) > 1:
+            said = " and ".join(f"{type(member).__name__} {what}" for what, member in takes.items())
+            raise TypeError(f"`push` gives one number to all members, but {said}: push to each")
+        for member in self.members:  # all agree to it before one takes it
+            member._measure(name, value)
+        return check.real(name, value)
+
+    def _begin(self, learner: Any) -> None:
+        for member in self.members:
+            member._begin(learner)
+
+    def _see(self, learner: Any) -> bool:
+        with self._turn():
+            for member in self.members:
+                member._see(learner)
+            return self.stopped
+
+    def _stop_in(self, record: Record) -> int | None:
+        return self._first([member._stop_in(record) for member in self.members])
+
+    def update(self, mean: Any, var: Any, y: Any, noise: Any = None) -> bool:
+        """Give the bound of one label to every member (see `Stopper.update`)."""
+        from fastal.bound import gp_kl
+
+        if noise is None:
+            given = (getattr(member, "noise", None) for member in self.members)
+            noise = next((value for value in given if value is not None), None)
+        if noise is None:
+            raise ValueError("`noise` must be given, here or to the Stopper, got None")
+        bounds = np.ravel(gp_kl(mean, var, y, noise)).tolist()
+        for r in bounds:  # all agree to all before one is taken
+            self._measure("r", r)
+        with self._turn():
+            for r in bounds:
+                self._give(r)
+            return self.stopped
+
+    def reset(self) -> Self:
+        """Forget all bounds; return the criterion itself."""
+        with self._turn():
+            for member in self.members:
+                member.reset()
+        return self
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet: the members' reasons."""
+        return self._said()[1]
+
+    def _said(self) -> tuple[int | None, str]:
+        with self._lock():  # a Stopper cannot be asked while it takes a bound
+            said = [member._said() for member in self.members]
+        at = self._first([stop for stop, _ in said])
+        # of a stop, why those stopped that did; else why the others did not
+        telling = [reason for stop, reason in said if (stop is None) == (at is None)]
+        return at, f" {self._word} ".join(telling)
+
+    def __repr__(self) -> str:
+        sign = {"or": "|", "and": "&"}[self._word]
+        return "(" + f" {sign} ".join(map(repr, self.members)) + ")"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+        with self._lock():  # members with equally many numbers
+            members = [member.to_dict() for member in self.members]
+        return {"kind": type(self).__name__, "version": FORMAT, "members": members}
+
+    def __getstate__(self) -> Any:
+        with self._lock():  # of one moment: the members themselves would be looked at later
+            members = deepcopy(self.members)
+        return vars(self) | {"members": members}
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> _Composition:
+        (members,) = _state.state_values(state, ("members",))
+        if not isinstance(members, list) or len(members) < 2:
+            raise ValueError(f"`state['members']` must be a list of at least 2, got {members!r}")
+        return cls(*(Criterion.from_dict(member) for member in members))
+
+
+class AnyOf(_Composition):
+    """Stops when one member has stopped; made by ``a | b``."""
+
+    _word = "or"
+
+    def _first(self, stops: list[int | None]) -> int | None:
+        return min((stop for stop in stops if stop is not None), default=None)
+
+
+class AllOf(_Composition):
+    """Stops when every member has stopped; made by ``a & b``."""
+
+    _word = "and"
+
+    def _first(self, stops: list[int | None]) -> int | None:
+        there = [stop for stop in stops if stop is not None]
+        return max(there) if len(there) == len(stops) else None

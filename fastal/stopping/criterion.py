@@ -1,0 +1,196 @@
+"""The protocol that all stopping criteria share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from fastal import _validation as check
+from fastal._state import FORMAT
+from fastal._threads import lock_of
+from fastal.stopping.verdict import Decision
+
+if TYPE_CHECKING:
+    from fastal._threads import OneWriter
+    from fastal.criteria.finished_run import Record
+
+
+class Criterion(ABC):
+    """Something that takes one number after each label and says when to stop.
+
+    The number is a bound, or what else the criterion goes by. A stop is for ever: later numbers are
+    recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
+    have.
+
+    Threads may share a criterion: numbers wait for one another, and none is lost. A class of your
+    own takes its turn by ``with self._turn():`` around what it changes.
+    """
+
+    # Beside the attributes: `vars` is the state of a criterion, and nothing else.
+    __slots__ = ("__dict__", "__weakref__", "_writing")
+
+    _writing: OneWriter | None
+
+    _kinds: ClassVar[dict[str, type[Criterion]]] = {}
+
+    # What `push` takes.
+    _takes: ClassVar[str] = "a bound"
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a criterion."""
+        # Here, so that every criterion has a lock of its own, however it was made.
+        new = super().__new__(cls)
+        new._writing = None  # until it is needed
+        return new
+
+    def _lock(self) -> OneWriter:
+        """Return the lock of this criterion."""
+        return self._writing or lock_of(self)
+
+    def _turn(self) -> OneWriter:
+        """Return the lock to change the criterion under (see `OneWriter.turn`)."""
+        return self._lock().turn()
+
+    def __getstate__(self) -> Any:
+        # The rule of Python, without the lock.
+        state = super().__getstate__()
+        if isinstance(state, tuple):
+            own, slots = state
+            slots = {name: value for name, value in slots.items() if name != "_writing"}
+            state = (own, slots) if slots else own
+        return state
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        Criterion._kinds[cls.__name__] = cls
+
+    @abstractmethod
+    def push(self, r: float) -> bool:
+        """Take one bound; return whether there has been a stop."""
+
+    @abstractmethod
+    def reset(self) -> Self:
+        """Forget all bounds; return the criterion itself."""
+
+    @property
+    @abstractmethod
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """Why it stopped, or why not yet, for a person to read."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts."""
+
+    @classmethod
+    @abstractmethod
+    def _from_state(cls, state: dict[str, Any]) -> Criterion:
+        """Build a criterion from what `to_dict` returned, without its kind and version."""
+
+    @property
+    @abstractmethod
+    def history(self) -> Any:
+        """The numbers so far."""
+
+    def _measure(self, name: str, value: object) -> float:
+        """Check a number that is to be pushed."""
+        return check.real(name, value)
+
+    def _begin(self, learner: Any) -> None:
+        """Look at a learner before its first label: by default there is nothing to see."""
+        return
+
+    def _see(self, learner: Any) -> bool:
+        """Take what a learner has to show after a label: by default the bound."""
+        return self.push(learner.last_bound)
+
+    def _stop_in(self, record: Record) -> int | None:
+        """Return the bounds at the stop in a finished run, or None; the criterion is reset."""
+        return self.reset().extend(record.bounds)
+
+    def _history_in(self, record: Record) -> Any:
+        """Return the numbers of a finished run, one for each bound; None if these are bounds."""
+        return None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there has been a stop."""
+        return self.stopped_at is not None
+
+    @property
+    def verdict(self) -> Any:
+        """The decision with its reason."""
+        at, reason = self._said()
+        return Decision(at is not None, at or 0, reason)
+
+    def _said(self) -> tuple[int | None, str]:
+        """Return the stop and the reason, both of one moment."""
+        return self.stopped_at, self.reason
+
+    def extend(self, values: Iterable[float]) -> int | None:
+        """Push each value; return the number of bounds at the first stop, or None.
+
+        Parameters
+        ----------
+        values : iterable of float
+            Finite bounds.
+
+        Returns
+        -------
+        int or None
+            `stopped_at`.
+        """
+        for value in check.finite_array("values", check.sequence("values", values)).tolist():
+            self.push(value)
+        return self.stopped_at
+
+    def __or__(self, other: Criterion) -> Criterion:
+        from fastal.stopping.compose import AnyOf  # itself a criterion
+
+        return AnyOf(self, other) if isinstance(other, Criterion) else NotImplemented
+
+    def __and__(self, other: Criterion) -> Criterion:
+        from fastal.stopping.compose import AllOf
+
+        return AllOf(self, other) if isinstance(other, Criterion) else NotImplemented
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return the criterion that `to_dict` described; it goes on with identical decisions.
+
+        Parameters
+        ----------
+        state : dict
+            From `to_dict`, perhaps by way of JSON.
+
+        Returns
+        -------
+        Criterion
+            A new one. What is damaged or foreign raises a ValueError that says what is wrong.
+        """
+        if not isinstance(state, dict):
+            raise ValueError(f"`state` must be a dict from `to_dict`, got {check.shown(state)}")
+        state = dict(state)
+        kind, version = state.pop("kind", None), state.pop("version", None)
+        found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
+        if found is None or not issubclass(found, cls):
+            raise ValueError(
+                f"`state` must describe a {cls.__name__}, got kind {check.shown(kind)}"
+            )
+        if type(version) is not int or version != FORMAT:
+            raise ValueError(
+                f"`state` must have version {FORMAT}, got {check.shown(version)}: "
+                "it was written by another version of fastal"
+            )
+        made = found._from_state(state)
+        assert isinstance(made, cls)
+        return made
+
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state."""
+        return self.from_dict(self.to_dict())

@@ -1,0 +1,388 @@
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from fastal import GaussianProcess, Stopper, learn
+from fastal.cli.commands import demo
+from fastal.cli.entry import main
+from fastal.datasets import artificial
+from fastal.stopping import verdict
+from fastal.stopping.verdict import no_stop_reason
+
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
+)
+
+
+def words(output):
+    """The output as a dict: label -> its text on one line; labels that repeat are joined."""
+    found = {}
+    for line in output.splitlines():
+        label, rest = line[:18].strip(), line[18:]
+        if label:
+            last = label
+            found[last] = f"{found[last]}; {rest}" if last in found else rest
+        else:
+            found[last] += " " + rest
+    return found
+
+
+def one_line(capsys):
+    """The single line of an error; nothing may stand on standard output."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("fastal: ")
+    return captured.err
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A smooth function of two features with noise; the target in its own units."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(200, 2))
+    y = 50 + 10 * np.sin(X[:, 0]) * np.cos(X[:, 1]) + rng.normal(size=200)
+    path = tmp_path_factory.mktemp("data") / "smooth.csv"
+    lines = [f"{a!r},{b!r},{c!r}" for a, b, c in np.column_stack((X, y)).tolist()]
+    path.write_text("a,b,strength\n" + "\n".join(lines) + "\n")
+    return path
+
+
+# fastal demo ------------------------------------------------------------------------------------
+
+
+def test_demo_parameters_are_those_of_the_fit():
+    X, y = artificial()
+    gp = GaussianProcess().fit_hyperparameters(X[:300], y[:300])
+    assert gp.lengthscale == pytest.approx(demo.DEMO_LENGTHSCALE, rel=1e-4)
+    assert gp.noise == pytest.approx(demo.DEMO_NOISE, rel=1e-4)
+
+
+def test_demo_tells_what_learn_finds(capsys):
+    assert main(["demo", "--seed", "7"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    said = words(captured.out)
+
+    X, y = artificial()
+    order = np.random.default_rng(7).permutation(2000)
+    pool, rest = order[:50], order[50:]
+    gp = GaussianProcess(demo.DEMO_LENGTHSCALE, demo.DEMO_NOISE)
+    run = learn(X[pool], y[pool], gp=gp, stopper=Stopper(), test=(X[rest], y[rest]), seed=7)
+    assert run.stopped
+    rms = np.sqrt(np.mean((y[rest] - run.gp.predict(X[rest])) ** 2))
+    saved = f"{1 - run.n_labels / 50:.0%}"
+    assert said["labels used"] == f"{run.n_labels} of 50 labels ({saved} of the pool saved)"
+    assert said["why"].startswith(f"{run.verdict}. Bounds that were high have become low")
+    assert said["but"] == "; ".join(run.verdict.warnings)
+    then = f"expected loss {run.errors[-1]:.3g}, root mean square {rms:.3g} (the noise alone: 0.05)"
+    assert said["error at the stop"] == then
+    end = run.resume()
+    rms = np.sqrt(np.mean((y[rest] - end.gp.predict(X[rest])) ** 2))
+    now = f"expected loss {end.errors[-1]:.3g}, root mean square {rms:.3g} with all 50 labels"
+    assert said["error at the end"] == now
+    assert "--plot demo.png" in said["picture"]
+
+
+def test_demo_is_the_same_again(capsys):
+    outputs = []
+    for _ in range(2):
+        assert main(["demo"]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert main(["demo", "--seed", "2"]) == 0
+    assert capsys.readouterr().out != outputs[0]
+
+
+def test_demo_without_a_stop(capsys):
+    assert main(["demo", "--alpha", "1e-12"]) == 0
+    said = words(capsys.readouterr().out)
+    assert said["labels used"] == "all 50: there was no stop"
+    assert said["why"].startswith("go on: ")
+    assert said["suggests"].startswith("still learning. The bounds are still falling")
+    assert "error at the end" in said
+    assert "error at the stop" not in said
+
+
+def test_demo_too_small_to_stop(capsys):
+    assert main(["demo", "--labels", "10"]) == 0
+    said = words(capsys.readouterr().out)
+    assert said["why"] == "too early: no stop is possible before 14 bounds at alpha = 0.001"
+    assert "suggests" not in said
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_demo_picture(capsys, tmp_path, ending):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"demo.{ending}"
+    assert main(["demo", "--plot", str(path)]) == 0
+    assert path.read_bytes()[:4] == (b"\x89PNG" if ending == "png" else b"<?xm")
+    # The path may be longer than a line: it stands on one of its own then.
+    assert f"{path}: the model at the stop" in words(capsys.readouterr().out)["picture"].strip()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--labels", "1"], "--labels: must be a whole number in 2..1000, got '1'"),
+        (["--labels", "1001"], "--labels: must be a whole number in 2..1000, got '1001'"),
+        (["--seed", "-1"], "--seed: must be a whole number of at least 0, got '-1'"),
+        (["--seed", "1.5"], "--seed: must be a whole number of at least 0, got '1.5'"),
+        (["--seed", "9" * 500], "--seed: must be a whole number of at least 0, got '999"),
+        (["--alpha", "0"], r"--alpha: must be in \(0, 1\), got '0'"),
+        (["--plot", "picture.doc"], "--plot: 'picture.doc' must end with one of"),
+        (["--plot", "nowhere/picture.png"], "--plot: 'nowhere/picture.png'"),
+        (["extra"], "unrecognized arguments: extra"),
+    ],
+)
+def test_demo_wrong_use(capsys, options, text):
+    if "--plot" in options:
+        pytest.importorskip("matplotlib")
+    assert main(["demo", *options]) == 2
+    error = one_line(capsys)
+    assert re.search(text, error)
+    assert len(error) < 200
+
+
+def test_demo_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "fastal", "demo"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "labels used       15 of 50 labels" in done.stdout
+
+
+# fastal run -------------------------------------------------------------------------------------
+
+
+def test_run_answers_and_writes(capsys, table, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "new" / "folder"
+    assert main(["run", str(table), "--target", "strength", "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    said = words(captured.out)
+    record = json.loads((out / "run.json").read_text(), parse_constant=pytest.fail)
+    results, run = record["results"], record["run"]
+    assert sorted(path.name for path in out.iterdir()) == ["run.json", "run.png"]
+    assert (out / "run.png").read_bytes()[:4] == b"\x89PNG"
+
+    assert (
+        "200 rows, 2 features, target 'strength'; a pool of 160 rows, 40 held out" in said["data"]
+    )
+    assert results["stopped"] is True
+    at = results["stopped_at"]
+    assert 15 <= at < 160
+    assert f"you could have stopped after {at} of 160 labels" in said["answer"]
+    assert results["n_labels"] == run["n_labels"] == len(run["labels"]) == 160
+    assert results["savings"] == pytest.approx(1 - at / 160)
+    assert results["expected_loss_then"] == pytest.approx(run["errors"][at - 1], rel=1e-9)
+    assert results["expected_loss_now"] == run["errors"][-1]
+    # The noise of the target has standard deviation 1.
+    assert 0.8 < results["rmse_now"] < results["rmse_then"] < 4
+    assert (
+        f"root mean square {results['rmse_then']:.4g} in units of 'strength'" in said["error then"]
+    )
+    assert said["error now"].endswith("with 160 labels")
+    assert record["settings"]["seed"] == 0
+    assert record["hyperparameters"]["noise"] < 0.1
+
+    # The lines lead from the labels back to the file: standardised and back, the same numbers.
+    lines = table.read_text().splitlines()
+    y = np.array([float(line.split(",")[2]) for line in lines[1:]])
+    of_labels = np.array([float(lines[i - 1].split(",")[2]) for i in record["lines"]])
+    np.testing.assert_allclose(
+        run["labels"], (of_labels - y.mean()) / y.std(), rtol=1e-9, atol=1e-12
+    )
+    assert len(set(record["lines"])) == 160
+
+
+def test_run_overwrites_its_own_files_only(capsys, table, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name in ("run.json", "run.png", "notes.txt"):
+        (tmp_path / name).write_text("old")
+    command = ["run", str(table), "--target", "3", "--max-labels", "20", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert json.loads((tmp_path / "run.json").read_text())["settings"]["max_labels"] == 20
+    assert (tmp_path / "run.png").stat().st_size > 1000
+    assert (tmp_path / "notes.txt").read_text() == "old"
+    assert "run.json" in words(capsys.readouterr().out)["written"]
+
+
+def test_run_without_matplotlib_still_writes_the_record(capsys, table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    command = ["run", str(table), "--target", "3", "--max-labels", "20", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+    assert "no picture: pictures need matplotlib" in words(capsys.readouterr().out)["written"]
+
+
+def test_run_with_given_noise_and_features(capsys, table, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ["--features", "b, 1", "--noise", "0.05", "--max-labels", "30", "--alpha", "1e-9"]
+    assert main(["run", str(table), "--target=-1", *options, "--out", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["hyperparameters"]["noise"] == 0.05
+    assert record["data"]["features"] == ["b", "a"]
+    assert record["results"]["stopped"] is False
+    assert record["results"]["no_stop_reason"] in verdict.NO_STOP
+    said = words(capsys.readouterr().out)
+    assert "noise variance 0.05 (given)" in said["model"]
+    assert "you would not have been told to stop within 30 of 160 labels" in said["answer"]
+    assert said["suggests"].startswith(record["results"]["no_stop_reason"])
+    assert "error then" not in said
+
+
+def test_run_scale_of_the_table_does_not_matter(capsys, table, tmp_path):
+    lines = table.read_text().splitlines()
+    rows = [[float(cell) for cell in line.split(",")] for line in lines[1:]]
+    scaled = tmp_path / "scaled.csv"
+    # Squares of these numbers are infinite, or zero.
+    scaled.write_text("\n".join(f"{a * 1e200} {b * 1e-200} {c * 1e250}" for a, b, c in rows))
+    answers = []
+    for path in (table, scaled):
+        assert main(["run", str(path), "--target", "3"]) == 0
+        answers.append(words(capsys.readouterr().out)["answer"])
+    assert answers[0] == answers[1]
+
+
+def test_run_too_small_to_stop(capsys, tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("".join(f"{i},{i * i}\n" for i in range(15)))
+    assert main(["run", str(path), "--target", "2"]) == 0
+    said = words(capsys.readouterr().out)
+    assert "15 rows, 1 feature, target 'column 2'; a pool of 10 rows, 5 held out" in said["data"]
+    assert said["why"].startswith("too early: no stop is possible")
+
+
+def test_run_warns_of_labels_that_the_prior_cannot_explain(capsys, tmp_path):
+    path = tmp_path / "outlier.csv"
+    y = np.sin(np.arange(300))
+    # One of 300 labels can be 17 standard deviations off. Not among the 60 rows held out.
+    y[np.random.default_rng(0).permutation(300)[100]] = 1e6
+    path.write_text("".join(f"{i},{v}\n" for i, v in enumerate(y)))
+    assert main(["run", str(path), "--target", "2", "--noise", "0.1"]) == 0
+    said = words(capsys.readouterr().out)
+    assert "17.2" in said["warning"]
+    assert "answer" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--target", "weight"], "no column 'weight'; the columns are 'a', 'b', 'strength'"),
+        (["--target", "a", "--features", "b,,strength"], "--features: must be columns separated"),
+        (["--target", "a", "--features", ""], "--features: must be columns separated"),
+        (["--target", "a", "--features", '"b'], "--features: unexpected end of data"),
+        (["--target", "a", "--features", "a"], "column 'a' is the target"),
+        (["--target", "a", "--noise", "0"], "--noise: must be a positive number, got '0'"),
+        (
+            ["--target", "a", "--max-labels", "1"],
+            "--max-labels: must be a whole number of at least 2",
+        ),
+        (
+            ["--target", "a", "--max-labels", "161"],
+            "--max-labels: 161 is more than the pool of 160",
+        ),
+        (["--target", "a", "--alpha", "2"], "--alpha: must be in"),
+        ([], "the following arguments are required: --target"),
+    ],
+)
+def test_run_wrong_use(capsys, table, options, text):
+    assert main(["run", str(table), *options]) == 2
+    assert text in one_line(capsys)
+
+
+def test_run_bad_files(capsys, tmp_path):
+    assert main(["run", str(tmp_path / "none.csv"), "--target", "1"]) == 2
+    assert "none.csv: No such file or directory" in one_line(capsys)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n" + "1,2\n" * 5 + "3,red\n" + "2,3\n" * 20)
+    assert main(["run", str(bad), "--target", "b"]) == 2
+    assert "bad.csv: line 7, column 'b': 'red' is not a number" in one_line(capsys)
+    bad.write_text("".join(f"{i},{(-1) ** i * 1.7e308}\n" for i in range(20)))
+    assert main(["run", str(bad), "--target", "2"]) == 2
+    assert "'column 2': the range of its values is not finite" in one_line(capsys)
+
+
+def test_run_out_that_is_a_file(capsys, table, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    assert main(["run", str(table), "--target", "a", "--out", str(path)]) == 2
+    assert f"--out: {path}: File exists" in one_line(capsys)
+    (tmp_path / "run.json").mkdir()
+    command = ["run", str(table), "--target", "a", "--max-labels", "20", "--out", str(tmp_path)]
+    assert main(command) == 2
+    assert f"--out: {tmp_path / 'run.json'}: Is a directory" in capsys.readouterr().err
+
+
+def test_what_the_learner_refuses_is_one_line(capsys, table, monkeypatch):
+    def refuse(*_, **__):
+        raise MemoryError("the pool needs 99.0 GB: lower `max_labels`")
+
+    monkeypatch.setattr("fastal.learning.run.learn", refuse)
+    assert main(["run", str(table), "--target", "a", "--noise", "0.1"]) == 2
+    assert "smooth.csv: the pool needs 99.0 GB: lower --max-labels" in one_line(capsys)
+
+
+def test_repeated_rows_without_noise_are_one_line(capsys, tmp_path):
+    path = tmp_path / "grid.csv"
+    path.write_text("".join(f"{i % 3},{i % 5},{i % 3 + i % 5}\n" for i in range(150)))
+    assert main(["run", str(path), "--target", "3", "--noise", "1e-15"]) == 2
+    error = one_line(capsys)
+    assert "grid.csv: " in error
+    assert "increase the noise variance" in error
+    assert main(["run", str(path), "--target", "3"]) == 0
+    assert "answer" in words(capsys.readouterr().out)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_for_terminals_and_not_for_the_quiet(capsys, table, monkeypatch):
+    command = ["run", str(table), "--target", "strength", "--max-labels", "20"]
+    for options, expected in ([], True), (["--quiet"], False):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main([*command, *options]) == 0
+        assert ("fitting the model to 160 rows" in terminal.getvalue()) is expected
+        if not expected:
+            assert terminal.getvalue() == ""
+    assert "answer" in words(capsys.readouterr().out)
+
+
+# Why there was no stop --------------------------------------------------------------------------
+
+
+def test_no_stop_reason():
+    rng = np.random.default_rng(0)
+    noise = rng.exponential(size=60)
+    assert no_stop_reason(5 + noise) == "never fell"
+    assert no_stop_reason(0.01 * noise) == "noise from the start"
+    assert no_stop_reason(noise * np.exp(-0.1 * np.arange(60))) == "still learning"
+    # A drop within the first bounds is masked: what follows counts.
+    assert no_stop_reason(np.r_[np.full(5, 100.0), 0.01 * noise]) == "noise from the start"
+    assert no_stop_reason([1.0] * 14) == "too few bounds"
+    assert no_stop_reason([]) == "too few bounds"
+    # Ties have no trend.
+    assert no_stop_reason([1.0] * 15) == "never fell"
+
+
+def test_no_stop_reason_checks_its_input():
+    with pytest.raises(ValueError, match=r"`bounds`.*nan"):
+        no_stop_reason([1.0, np.nan])
+    with pytest.raises(ValueError, match="`bounds`"):
+        no_stop_reason([[1.0], [2.0]])
+
+
+def test_each_reason_has_its_words():
+    assert set(verdict.NO_STOP) == {"still learning", "never fell", "noise from the start"}

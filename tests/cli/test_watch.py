@@ -1,0 +1,590 @@
+import io
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastal.stopping.sequential
+from fastal import Stopper
+from fastal.cli.entry import main
+
+FASTAL = [sys.executable, "-m", "fastal", "watch"]
+PIPE = subprocess.PIPE
+# Without what would flush every output by itself.
+ENVIRONMENT = {name: v for name, v in os.environ.items() if name != "PYTHONUNBUFFERED"}
+posix = pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+
+RNG = np.random.default_rng(4)
+BOUNDS = np.round(np.exp(np.repeat([1.5, -1.0], 20) + 0.3 * RNG.normal(size=40)), 3).tolist()
+STOP = Stopper().extend(BOUNDS)
+assert STOP is not None
+TEXT = "".join(f"{bound}\n" for bound in BOUNDS)
+SENTENCE = re.compile(r"stop after \d+ bounds: \d+ runs where [\d.]+ are expected \(p = \S+ <= \S+")
+
+
+@pytest.fixture
+def feed(monkeypatch):
+    """Put bytes or text on standard input."""
+
+    def put(data):
+        data = data.encode() if isinstance(data, str) else data
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return put
+
+
+@pytest.fixture
+def levels(monkeypatch):
+    """Levels of the order of the table's: what the command does depends on no exact value."""
+    monkeypatch.setattr(
+        fastal.stopping.sequential,
+        "look_level",
+        lambda alpha, horizon=None: 0.001 if horizon else 0.0019,
+    )
+
+
+def one_line(capsys):
+    """The single line of an error; nothing may stand on standard output."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("\n")
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("fastal: ")
+    return captured.err
+
+
+def parsed(output):
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def as_expected(stopper, bounds):
+    """What the JSON lines must say: the stopper's verdict after every bound, up to the stop."""
+    lines = []
+    for bound in bounds:
+        stopper.push(bound)
+        verdict = stopper.verdict
+        lines.append(
+            {
+                "n": verdict.n,
+                "bound": bound,
+                "p_value": verdict.p_value,
+                "n_runs": verdict.n_runs,
+                "stop": verdict.stop,
+                "verdict": str(verdict),
+            }
+        )
+        if stopper.stopped:
+            break
+    return lines
+
+
+# in this process --------------------------------------------------------------------------------
+
+
+def test_plain_lines(feed, capsys):
+    feed(TEXT)
+    assert main(["watch"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert captured.err == ""
+    assert len(lines) == STOP
+    stopper = Stopper()
+    for n, (line, bound) in enumerate(zip(lines, BOUNDS, strict=False), start=1):
+        stopper.push(bound)
+        expected = [str(n), f"{bound:.6g}", f"{stopper.p_value:.2g}", str(stopper.verdict)]
+        assert re.split("  +", line, maxsplit=3) == expected
+    assert SENTENCE.search(lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("", {}),
+        ("--alpha 0.01", {"alpha": 0.01}),
+        ("--alpha 1e-30", {"alpha": 1e-30}),
+        ("--method normal", {"method": "normal"}),
+        ("--alternative two-sided", {"alternative": "two-sided"}),
+        ("--window 16 --min-bounds 25", {"window": 16, "min_bounds": 25}),
+        ("--window 4", {"window": 4}),  # no stop is possible
+        ("--patience 3", {"patience": 3}),
+        ("--sequential --alpha 0.01", {"sequential": True, "alpha": 0.01}),
+        (
+            "--sequential --alpha 0.01 --horizon 25",
+            {"sequential": True, "alpha": 0.01, "horizon": 25},
+        ),
+    ],
+)
+@pytest.mark.parametrize("bounds", [BOUNDS, [3.0, 3.0, 1.0] * 12, [-1.5, 2.0] * 30])
+def test_json_lines_and_options(feed, capsys, levels, options, settings, bounds):
+    feed("".join(f"{bound!r}\n" for bound in bounds))
+    stopper = Stopper(**settings)
+    expected = as_expected(stopper, bounds)
+    assert main(["watch", "--json", *options.split()]) == (0 if stopper.stopped else 3)
+    assert parsed(capsys.readouterr().out) == expected
+
+
+def test_input_ends_without_a_stop(tmp_path, feed, capsys):
+    feed("1\n2\n1.5")
+    assert main(["watch"]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["1", "1"], ["2", "2"], ["3", "1.5"]]
+    assert lines[-1].endswith("too early: no stop is possible before 14 bounds at alpha = 0.001")
+    path = tmp_path / "empty.txt"
+    path.write_text("# nothing yet\n\n")
+    assert main(["watch", str(path)]) == 3
+    assert capsys.readouterr() == ("", "")
+
+
+def test_input_format(tmp_path, capsys):
+    # A byte-order mark, Windows line ends, blanks, comments, no end of the last line.
+    path = tmp_path / "bounds.txt"
+    path.write_bytes(b"\xef\xbb\xbf# bounds\r\n 1 \r\n\r\n\t2e0\r\n  # 7\r\n-3.5")
+    assert main(["watch", "--json", str(path)]) == 3
+    assert [line["bound"] for line in parsed(capsys.readouterr().out)] == [1.0, 2.0, -3.5]
+
+
+def test_nothing_is_read_after_the_stop(feed, capsys):
+    feed(TEXT + "not a number\n")
+    assert main(["watch"]) == 0
+    assert SENTENCE.search(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("separator", [",", ", ", " , ", " ", "\t", "  "])
+def test_noise(feed, capsys, separator):
+    rows = RNG.uniform(0.1, 2.0, size=(30, 3)).tolist()
+    feed("".join(separator.join(map(repr, row)) + "\n" for row in rows))
+    assert main(["watch", "--noise", "0.25", "--json"]) == 3
+    stopper = Stopper(noise=0.25)
+    for row in rows:
+        stopper.update(*row)
+    got = parsed(capsys.readouterr().out)
+    assert [line["bound"] for line in got] == stopper.bounds.tolist()
+    assert got[-1]["verdict"] == str(stopper.verdict)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"abc\n", "line 1: 'abc' is not a number"),
+        (b"\n# x\n2 3\n", "line 3: '2 3' is not a number"),
+        (b"NaN\n", "line 1: 'NaN' is not finite"),
+        (b"\n-inf\n", "line 2: '-inf' is not finite"),
+        (b"1e999\n", "line 1: '1e999' is not finite"),
+        (b"# a\n\xff\n", "line 2: not UTF-8 text"),
+    ],
+)
+def test_bad_input(tmp_path, feed, capsys, data, message):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(data)
+    assert main(["watch", str(path)]) == 2
+    assert one_line(capsys) == f"fastal: {path}: {message}\n"
+    feed(data)
+    assert main(["watch", "--json"]) == 2
+    assert one_line(capsys) == f"fastal: standard input: {message}\n"
+
+
+def test_bad_input_later(feed, capsys):
+    feed("3\n4\nx\n5\n")
+    assert main(["watch"]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert captured.err == "fastal: standard input: line 3: 'x' is not a number\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2", "'1,2' does not have 3 columns: mean, var, y"),
+        ("7", "'7' does not have 3 columns: mean, var, y"),
+        ("1 2 3 4", "'1 2 3 4' does not have 3 columns: mean, var, y"),
+        ("1,,3", "'1,,3' does not have 3 columns: mean, var, y"),
+        ("1,2,3,", "'1,2,3,' does not have 3 columns: mean, var, y"),
+        ("1;2;3", "'1;2;3' does not have 3 columns: mean, var, y"),
+        ("mean,var,y", "'mean' is not a number"),
+        ("0, nan, 1", "'nan' is not finite"),
+        ("0, 1, inf", "'inf' is not finite"),
+        ("0, -1, 1", "'0, -1, 1': `var` must not be negative, got -1.0"),
+        ("0 1 1e200", "'0 1 1e200': the bound of label 0 overflows: `y` = 1e+200 is too far"),
+    ],
+)
+def test_bad_columns(feed, capsys, text, message):
+    feed(f"# mean, var, y\n{text}\n")
+    assert main(["watch", "--noise", "1"]) == 2
+    assert one_line(capsys) == f"fastal: standard input: line 2: {message}\n"
+
+
+def test_missing_file_and_directory(tmp_path, capsys):
+    for path in (tmp_path / "missing.txt", tmp_path, tmp_path / "a\nb"):
+        for options in ([], ["--follow"]):
+            assert main(["watch", *options, str(path)]) == 2
+            assert str(path).replace("\n", " ") in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["a", "b"], "b"),
+        (["--foll", "x"], "--foll"),
+        (["--alpha", "2"], r"--alpha: must be in \(0, 1\), got '2'"),
+        (["--method", "slow"], "--method.*'slow'.*normal"),
+        (["--alternative", "fewer"], "--alternative.*'fewer'.*two-sided"),
+        (["--noise", "0"], "--noise: must be a positive number, got '0'"),
+        (["--noise", "inf"], "--noise: must be a positive number, got 'inf'"),
+        (["--noise", "x"], "--noise: must be a positive number, got 'x'"),
+        (["--window", "1"], "--window: must be a whole number of at least 2, got '1'"),
+        (["--window", "1e3"], "--window: must be a whole number of at least 2, got '1e3'"),
+        (["--window", "9" * 40], "--window: must be a whole number of at least 2, got '999"),
+        (["--patience", "0"], "--patience: must be a whole number of at least 1, got '0'"),
+        (["--min-bounds", "-1"], "--min-bounds"),
+        (["--sequential", "--horizon", "1"], "--horizon: must be a whole number of at least 2"),
+        (["--horizon", "50"], "--horizon needs --sequential"),
+        (["--sequential", "--window", "20"], "--sequential needs --alternative less, an exact"),
+        (["--sequential", "--method", "normal"], "--sequential needs --alternative less, an exact"),
+        (["--sequential", "--alternative", "greater"], "--sequential needs --alternative less"),
+        (["--follow"], "--follow needs a FILE; standard input is followed anyway"),
+        (["--follow", "-"], "--follow needs a FILE; standard input is followed anyway"),
+    ],
+)
+def test_wrong_use(feed, capsys, argv, message):
+    feed("1\n")
+    assert main(["watch", *argv]) == 2
+    assert re.search(message, one_line(capsys))
+
+
+def test_settings_that_the_stopper_refuses(feed, capsys, monkeypatch):
+    def refuse(alpha, horizon=None):
+        raise ValueError(f"`horizon` must be at most 10000, got {horizon}")
+
+    monkeypatch.setattr(fastal.stopping.sequential, "look_level", refuse)
+    feed("1\n")
+    assert main(["watch", "--sequential", "--horizon", "20000"]) == 2
+    assert one_line(capsys) == "fastal: --horizon must be at most 10000, got 20000\n"
+
+
+def test_closed_standard_streams(monkeypatch, feed, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", None)
+        assert main(["watch"]) == 2
+        assert one_line(capsys) == "fastal: standard input is closed\n"
+    feed(TEXT)
+    monkeypatch.setattr(sys, "stdout", None)  # the exit status still tells
+    assert main(["watch"]) == 0
+
+
+def test_help_states_the_exit_status(capsys):
+    assert main(["watch", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "0 stop: the last line of the output says why" in text
+    assert "3 the input ended without a stop" in text
+    for option in ("--follow", "--noise", "--json", "--min-bounds", "--plot"):
+        assert option in text
+
+
+# a growing file, without waiting: the file grows whenever the command sleeps ---------------------
+
+
+@pytest.fixture
+def grow(monkeypatch):
+    """Append the next piece to a file at each sleep; then interrupt."""
+
+    def start(path, pieces):
+        waiting = iter(pieces)
+
+        def sleep(seconds):
+            assert 0 < seconds < 1
+            piece = next(waiting, None)
+            if piece is None:
+                raise KeyboardInterrupt
+            if callable(piece):
+                piece()
+                return
+            with open(path, "ab") as file:
+                file.write(piece)
+
+        monkeypatch.setattr("time.sleep", sleep)
+
+    return start
+
+
+def test_follow_waits_for_the_end_of_a_line(tmp_path, capsys, grow):
+    path = tmp_path / "bounds.txt"
+    path.write_bytes(b"1\n2")
+    grow(path, [b"5\n", b"", b"# a comm", b"ent\n3\n4", b"\xc3", b"\xa4\n"])
+    assert main(["watch", "--follow", "--json", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert [line["bound"] for line in parsed(captured.out)] == [1.0, 25.0, 3.0]
+    assert captured.err == f"fastal: {path}: line 5: '4\u00e4' is not a number\n"
+
+
+def test_follow_until_the_stop(tmp_path, capsys, grow):
+    path = tmp_path / "bounds.txt"
+    path.write_bytes(b"")
+    grow(path, [f"{bound}\n".encode() for bound in BOUNDS])
+    assert main(["watch", "--follow", "--json", str(path)]) == 0
+    assert parsed(capsys.readouterr().out) == as_expected(Stopper(), BOUNDS)
+
+
+def test_follow_and_interrupt(tmp_path, capsys, grow):
+    path = tmp_path / "bounds.txt"
+    path.write_bytes(b"1\n")
+    grow(path, [b"2\n"])
+    assert main(["watch", "--follow", str(path)]) == 130
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert captured.err == ""
+
+
+def test_follow_a_file_that_becomes_shorter(tmp_path, capsys, grow):
+    path = tmp_path / "bounds.txt"
+    path.write_bytes(b"1\n2\n")
+    grow(path, [lambda: path.write_bytes(b"1\n")])
+    assert main(["watch", "--follow", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert captured.err == f"fastal: {path}: the file became shorter\n"
+
+
+# pictures ----------------------------------------------------------------------------------------
+
+
+def test_plot(tmp_path, feed, capsys):
+    pytest.importorskip("matplotlib")
+    for name, data, status in (("a.png", TEXT, 0), ("b.svg", "1\n2\n", 3), ("c.pdf", "", 3)):
+        feed(data)
+        path = tmp_path / name
+        assert main(["watch", "--plot", str(path)]) == status
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm", b"%PDF")
+    assert capsys.readouterr().err == ""
+
+
+def test_plot_after_an_interrupt(tmp_path, capsys, grow):
+    pytest.importorskip("matplotlib")
+    path, picture = tmp_path / "bounds.txt", tmp_path / "picture.png"
+    path.write_bytes(b"1\n2\n")
+    grow(path, [])
+    assert main(["watch", "--follow", str(path), "--plot", str(picture)]) == 130
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().err == ""
+
+
+def test_plot_is_refused_before_reading(tmp_path, feed, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    for name, message in (
+        ("picture", "must end with one of .*png"),
+        ("picture.doc", "must end with one of .*png"),
+        ("missing/picture.png", "is a directory, or in none that exists"),
+        (".", "must end with one of .*png"),
+    ):
+        feed(TEXT)
+        assert main(["watch", "--plot", str(tmp_path / name)]) == 2
+        assert re.search(message, one_line(capsys))
+    (tmp_path / "folder.png").mkdir()
+    assert main(["watch", "--plot", str(tmp_path / "folder.png")]) == 2
+    assert "is a directory" in one_line(capsys)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["watch", "--plot", "picture.png"]) == 2
+    expected = 'fastal: --plot: pictures need matplotlib: pip install "fastal[plot]"\n'
+    assert one_line(capsys) == expected
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_plot_that_cannot_be_written(tmp_path, feed, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "picture.svg"
+    picture.symlink_to("/dev/full")
+    feed(TEXT)
+    assert main(["watch", "--plot", str(picture)]) == 2
+    captured = capsys.readouterr()
+    assert SENTENCE.search(captured.out)  # the decision is there all the same
+    assert captured.err.startswith(f"fastal: --plot: {picture}: ")
+    assert captured.err.count("\n") == 1
+
+
+# as a process ------------------------------------------------------------------------------------
+
+
+def answer(stream):
+    """Read one line; fail instead of waiting for ever."""
+    ready, _, _ = select.select([stream], [], [], 60)
+    assert ready, "no answer"
+    return stream.readline()
+
+
+@posix
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_pipe_line_by_line(options):
+    # Unbuffered: select must not miss what a buffer holds.
+    with subprocess.Popen(
+        [*FASTAL, *options], stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT
+    ) as process:
+        for expected in as_expected(Stopper(), BOUNDS):
+            process.stdin.write(f"{expected['bound']}\n".encode())
+            line = answer(process.stdout).decode()
+            assert line.rstrip().endswith(expected["verdict"] + ('"}' if options else ""))
+            if options:
+                assert json.loads(line) == expected
+        assert expected["stop"] is True
+        # Standard input is still open: the process ends by itself.
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == process.stderr.read() == b""
+
+
+@posix
+def test_growing_file(tmp_path):
+    path = tmp_path / "bounds.txt"
+    path.write_text(f"{BOUNDS[0]}\n")
+    command = [*FASTAL, "--follow", "--json", str(path)]
+    with (
+        open(path, "ab", buffering=0) as file,
+        subprocess.Popen(command, stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT) as process,
+    ):
+        expected = as_expected(Stopper(), BOUNDS)
+        assert json.loads(answer(process.stdout)) == expected[0]
+        for line in expected[1:]:
+            text = str(line["bound"]).encode()
+            file.write(text[:2])
+            file.write(text[2:] + b"\n")
+            assert json.loads(answer(process.stdout)) == line
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == b""
+
+
+@posix
+def test_interrupt(tmp_path):
+    path = tmp_path / "bounds.txt"
+    path.write_text("1\n")
+    with subprocess.Popen(
+        [*FASTAL, "--follow", str(path)], stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT
+    ) as process:
+        assert answer(process.stdout).startswith(b"1 ")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert process.stdout.read() == process.stderr.read() == b""
+
+
+@posix
+def test_closed_pipe():
+    with subprocess.Popen(FASTAL, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        process.stdout.close()
+        _, errors = process.communicate(b"1\n2\n")
+    # Not 0, which would say "stop".
+    assert (process.returncode, errors) == (141, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_full_disk():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(FASTAL, input=TEXT, stdout=full, stderr=PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("fastal: cannot write the output: ")
+    assert done.stderr.count("\n") == 1
+
+
+# on a terminal -----------------------------------------------------------------------------------
+
+
+def on_terminal(argv, data, columns, *, typed=False):
+    """Run with a pseudo-terminal as output, and as input if typed; return status and texts."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = ENVIRONMENT | {"COLUMNS": str(columns)}
+    with subprocess.Popen(
+        [*FASTAL, *argv],
+        stdin=theirs if typed else PIPE,
+        stdout=theirs,
+        stderr=PIPE,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        if typed:
+            os.write(ours, data + b"\x04")
+        else:
+            process.stdin.write(data)
+            process.stdin.close()
+        screen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not piece:
+                break
+            screen += piece
+        errors = process.stderr.read()
+        status = process.wait(timeout=60)
+    os.close(ours)
+    return status, screen.decode().replace("\r\n", "\n"), errors.decode()
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_live_line(columns):
+    status, screen, errors = on_terminal([], TEXT.encode(), columns)
+    assert (status, errors) == (0, "")
+    live, *rest = screen.split("\n")
+    stopper = Stopper()
+    stopper.extend(BOUNDS[:STOP])
+    warnings = [f"warning: {text}" for text in stopper.verdict.warnings]
+    assert rest == [str(stopper.verdict), *warnings, ""]
+    first, *states = live.split("\r")
+    assert first == ""
+    assert [state.split()[0] for state in states] == [str(n) for n in range(1, STOP + 1)]
+    assert max(map(len, states)) < columns
+    shown = states[-1].rstrip()
+    if columns == 40:
+        assert len(shown) <= 39
+        assert re.sub(r".*  ", "", shown) == str(stopper.verdict)[: 39 - shown.rindex("  ") - 2]
+    else:
+        assert shown.endswith(str(stopper.verdict))
+    # What a longer line left behind is overwritten.
+    assert all(len(b) >= len(a.rstrip()) for a, b in itertools.pairwise(states))
+
+
+def test_live_line_is_there_at_once():
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(FASTAL, stdin=PIPE, stdout=theirs, bufsize=0, env=ENVIRONMENT) as process:
+        os.close(theirs)
+        process.stdin.write(b"7\n")
+        ready, _, _ = select.select([ours], [], [], 60)
+        assert ready, "no answer"
+        assert os.read(ours, 4).startswith(b"\r1 ")
+        process.stdin.close()
+        assert process.wait(timeout=60) == 3
+    os.close(ours)
+
+
+def test_live_line_ends_before_an_error():
+    status, screen, errors = on_terminal([], b"1\n2\nx\n", 80)
+    assert status == 2
+    assert errors == "fastal: standard input: line 3: 'x' is not a number\n"
+    assert screen.count("\n") == 1
+    assert screen.endswith("\n")
+
+
+def test_end_without_a_stop_on_a_terminal():
+    status, screen, _ = on_terminal([], b"1\n2\n", 80)
+    sentence = "too early: no stop is possible before 14 bounds at alpha = 0.001"
+    assert status == 3
+    assert screen.split("\n")[1:] == [sentence, ""]
+
+
+def test_json_on_a_terminal():
+    status, screen, errors = on_terminal(["--json"], TEXT.encode(), 40)
+    assert (status, errors) == (0, "")
+    assert parsed(screen) == as_expected(Stopper(), BOUNDS)
+
+
+def test_typed_numbers():
+    # A live line would overwrite what is typed.
+    status, screen, errors = on_terminal([], b"1\n2\n", 80, typed=True)
+    assert (status, errors) == (3, "One number a line; end with an end-of-file character.\n")
+    states = [line for line in screen.split("\n") if "too early" in line]
+    assert [state.split()[:2] for state in states] == [["1", "1"], ["2", "2"]]
+    assert "\r" not in screen

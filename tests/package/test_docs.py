@@ -1,0 +1,155 @@
+"""The README and the pages in docs: what they name exists, and what they show is so."""
+
+import importlib
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import fastal
+from fastal.cli.entry import main
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def resolve(dotted):
+    """Import the module of a dotted name and return what it names."""
+    first, *rest = dotted.split(".")
+    found = importlib.import_module(first)
+    for place, name in enumerate(rest, start=2):
+        if not hasattr(found, name):  # a module that its package does not import by itself
+            importlib.import_module(".".join(dotted.split(".")[:place]))
+        found = getattr(found, name)
+    return found
+
+
+def unknown_names(text):
+    """Dotted names of fastal in backticks that cannot be imported."""
+    wrong = []
+    for name in sorted(set(re.findall(r"`(fastal(?:\.\w+)+)`", text))):
+        try:
+            resolve(name)
+        except (ImportError, AttributeError):
+            wrong.append(name)
+    return wrong
+
+
+def unknown_tests(text):
+    """Tests, as pytest names them, that are not there."""
+    wrong = []
+    for path, name in sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text))):
+        file = ROOT / path
+        if not (file.is_file() and re.search(rf"^def {name}\(", file.read_text("utf-8"), re.M)):
+            wrong.append(f"{path}::{name}")
+    return wrong
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(text, folder):
+    """Relative links to files or headings that are not there."""
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target) or target.startswith("pictures/"):  # drawn by the build
+            continue
+        path, _, anchor = target.partition("#")
+        file = folder / path
+        there = file.exists()
+        if there and anchor:
+            there = anchor in anchors(file.read_text("utf-8") if path else text)
+        if not there:
+            wrong.append(target)
+    return wrong
+
+
+def test_there_are_pages():
+    assert "paper.md" in {page.name for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, README, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_pages_name_what_exists(page):
+    text = page.read_text("utf-8")
+    assert unknown_names(text) == []
+    assert unknown_tests(text) == []
+    assert broken_links(text, page.parent) == []
+
+
+def test_the_paper_page_names_many():
+    text = (ROOT / "docs" / "paper.md").read_text("utf-8")
+    assert len(set(re.findall(r"`fastal\.[\w.]+`", text))) > 50
+    assert len(set(re.findall(r"`tests/[\w/]+\.py::\w+`", text))) > 40
+
+
+def listed(index):
+    """Pages that the toctrees of a page list."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", index, re.M | re.S)
+    return [line for tree in trees for line in tree.splitlines() if line and line[0] != ":"]
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    names = {page.stem for page in PAGES} - {"index"}
+    assert names - set(listed(index)) == set()
+
+
+def test_the_readme_is_one_screen_and_a_bit():
+    lines = README.read_text("utf-8").splitlines()
+    assert len(lines) <= 190
+    picture = re.search(r"^!\[[^\]]+\]\((docs/run\.svg)\)$", "\n".join(lines[:45]), re.M)
+    assert picture is not None
+    assert (ROOT / picture[1]).stat().st_size < 150_000
+    # the commands that .ci/run takes from there
+    for heading in ("## Install and run", "## Install and test"):
+        assert lines[lines.index(heading) :].index("```sh") < 8
+
+
+def test_no_page_borrows_from_the_readme():
+    assert [page.name for page in PAGES if "{include} ../README" in page.read_text("utf-8")] == []
+
+
+def test_the_demo_prints_and_draws_what_is_shown(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--plot", "demo.png"]) == 0
+    printed = capsys.readouterr().out
+    for page in (README, ROOT / "docs" / "commands.md"):
+        assert f"```text\n{printed}```" in page.read_text("utf-8")
+    # the committed picture is of the same run
+    drawn = "".join(ET.parse(ROOT / "docs" / "run.svg").getroot().itertext())
+    verdict = re.search(r"stop after .*?\)", printed)
+    assert verdict is not None
+    assert verdict[0] in drawn
+    assert "the model at the stop: 15 of 50 labels" in drawn
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "".join(
+        page.read_text("utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.rst"))
+    )
+    documented = re.findall(r"^\.\. auto(?:class|function):: fastal\.(\w+)$", text, re.M)
+    assert sorted(documented) == sorted(fastal._HOME)
+
+
+def test_the_checks_can_fail():
+    assert unknown_names("`fastal.bound.gp_kl` `fastal.bound.nothing` `fastal.nowhere.gp_kl`") == [
+        "fastal.bound.nothing",
+        "fastal.nowhere.gp_kl",
+    ]
+    names = "`tests/package/test_docs.py::test_there_are_pages` `tests/package/test_docs.py::test_there` `tests/test_no.py::test_a`"
+    assert unknown_tests(names) == [
+        "tests/package/test_docs.py::test_there",
+        "tests/test_no.py::test_a",
+    ]
+    links = "# A page\n## 1. Two, three\n[a](#1-two-three) [b](#2) [c](paper.md#nothing) [d](no.md) [e](https://x.y)"
+    assert broken_links(links, ROOT / "docs") == ["#2", "paper.md#nothing", "no.md"]
+    tree = "listed\n```{toctree}\n:caption: Guides\n\npaper\napi/jit\n```\n\nlimits\n"
+    assert listed(tree) == ["paper", "api/jit"]
