@@ -14,6 +14,7 @@ import importlib
 _HOME = {
     "ActiveLearner": "learning.learner",
     "Comparison": "studies.comparison",
+    "Criterion": "stopping.criterion",
     "CrossValidation": "criteria.experiments",
     "ErrorStability": "criteria.predictions",
     "FixedBudget": "stopping.budget",

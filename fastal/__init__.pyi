@@ -43,6 +43,7 @@ from .stopping.batch import StopperBatch as StopperBatch
 from .stopping.batch import stopping_time as stopping_time
 from .stopping.budget import FixedBudget as FixedBudget
 from .stopping.budget import MinLabels as MinLabels
+from .stopping.criterion import Criterion as Criterion
 from .stopping.sequential import false_stop_probability as false_stop_probability
 from .stopping.stopper import Stopper as Stopper
 from .stopping.verdict import Verdict as Verdict

@@ -1,10 +1,44 @@
-"""Saved states: the checks that all of them share."""
+"""Saved states: the kinds there are with their homes, and the checks that all of them share."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from fastal._validation import MOST, shown
+
+# Kind of a saved state -> the module that defines it, imported when one is to be restored.
+HOMES = {
+    "AllOf": "fastal.stopping.compose",
+    "AnyOf": "fastal.stopping.compose",
+    "CrossValidation": "fastal.criteria.experiments",
+    "ErrorStability": "fastal.criteria.predictions",
+    "FixedBudget": "fastal.stopping.budget",
+    "GaussianProcess": "fastal.models.gp",
+    "GroundTruth": "fastal.criteria.experiments",
+    "LaplaceClassifier": "fastal.models.classifier",
+    "LookAhead": "fastal.lookahead.criterion",
+    "MaxUncertainty": "fastal.criteria.predictions",
+    "MaxVariance": "fastal.criteria.experiments",
+    "MinLabels": "fastal.stopping.budget",
+    "OverallUncertainty": "fastal.criteria.predictions",
+    "PACBayes": "fastal.criteria.experiments",
+    "StabilizingPredictions": "fastal.criteria.predictions",
+    "Stopper": "fastal.stopping.stopper",
+}
+
+
+def import_home(kind: str) -> None:
+    """Import the module that defines a kind; a kind that is not ours is the caller's business."""
+    if kind in HOMES:
+        importlib.import_module(HOMES[kind])
+
+
+def restore_model(state: Any) -> Any:
+    """Return the model that its `to_dict` described: a Gaussian process if it does not say."""
+    kind = state.get("kind") if isinstance(state, dict) else None
+    name = kind if kind in ("GaussianProcess", "LaplaceClassifier") else "GaussianProcess"
+    return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 
 def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:

@@ -31,6 +31,7 @@ from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
     from fastal.models.gp import Now
+    from fastal.stopping.criterion import CampaignView, FinishedRun
 
 
 class _OfRun(Measured):
@@ -42,22 +43,23 @@ class _OfRun(Measured):
         super().__init__()
         self.threshold = check.real("threshold", threshold)
 
-    def _see(self, learner: Any) -> bool:
-        return self._step(self._now(learner))
+    def after_label(self, campaign: CampaignView) -> bool:
+        return self._step(self._now(campaign))
 
     @abstractmethod
-    def _now(self, learner: Any) -> float:
-        """Return the measure of a learner's labels so far."""
+    def _now(self, campaign: CampaignView) -> float:
+        """Return the measure of a campaign's labels so far."""
 
     @abstractmethod
     def _all(self, record: Record) -> Array:
         """Return the measures after each label of a run."""
 
-    def _history_in(self, record: Record) -> Array:
-        return self._all(record)[record.initial :]
+    def measures_in(self, run: Any) -> Array:
+        return self._all(run)[run.initial :]
 
-    def _stop_in(self, record: Record) -> int | None:
-        return first_crossing(self._history_in(record), self.threshold, rises=self._rises)
+    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        assert measures is not None  # they are what it goes by
+        return first_crossing(measures, self.threshold, rises=self._rises)
 
 
 class _OfProcess(_OfRun):
@@ -67,8 +69,8 @@ class _OfProcess(_OfRun):
     def _of(self, gp: GaussianProcess) -> float:
         """Return the measure of a labelled process; NaN if it cannot be computed yet."""
 
-    def _now(self, learner: Any) -> float:
-        return self._of(learner.model)
+    def _now(self, campaign: CampaignView) -> float:
+        return self._of(campaign.model)
 
     def update(self, gp: GaussianProcess) -> bool:
         """Take a process with all labels so far; return whether there has been a stop.
@@ -102,7 +104,7 @@ def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
     labels = check.vector("y", y, len(points))
     places = np.arange(len(points)) if order is None else order
-    return Record(gp, gp._scaled("X", points), places, labels[places], 0, np.empty(0))
+    return Record(gp, gp.prior.scale("X", points), places, labels[places], 0, np.empty(0))
 
 
 class MaxVariance(_OfRun):
@@ -125,7 +127,7 @@ class MaxVariance(_OfRun):
     'largest variance of an unlabelled point (0.04) is at most 0.1'
     """
 
-    _takes = "the largest variance"
+    push_takes = "the largest variance"
     _subject = "largest variance of an unlabelled point"
 
     def __init__(self, threshold: float) -> None:
@@ -146,8 +148,8 @@ class MaxVariance(_OfRun):
         """
         return self._step(float(np.max(check.not_negative("var", var), initial=0.0)))
 
-    def _now(self, learner: Any) -> float:
-        return float(learner.largest_variance)
+    def _now(self, campaign: CampaignView) -> float:
+        return float(campaign.largest_variance)
 
     def _all(self, record: Record) -> Array:
         return record.largest_variances()
@@ -211,7 +213,7 @@ class CrossValidation(_OfProcess):
     """
 
     _settings = ("threshold", "folds")
-    _takes = "a loss by cross-validation"
+    push_takes = "a loss by cross-validation"
     _subject = "expected loss by cross-validation"
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
@@ -335,7 +337,7 @@ class PACBayes(_OfProcess):
     """
 
     _settings = ("threshold", "loss_range", "delta", "kappa")
-    _takes = "a PAC-Bayesian bound"
+    push_takes = "a PAC-Bayesian bound"
     _subject = "PAC-Bayesian bound"
 
     def __init__(
@@ -446,7 +448,7 @@ class GroundTruth(_OfProcess):
     """
 
     _settings = ("X_test", "y_test", "threshold")
-    _takes = "a fall of the test loss"
+    push_takes = "a fall of the test loss"
     _subject = "fall of the test loss"
     _relation = ("is at least", "is below")
     _rises = True

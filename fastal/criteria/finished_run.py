@@ -43,7 +43,7 @@ class Record:
         """Return the prior covariances of some inputs with the labels, (m, T)."""
         labelled = np.ascontiguousarray(self.Z[:, self.order])
         out = np.empty((Z.shape[1], len(self.y)))
-        covariance_rows(self.gp._kind, self.gp.amplitude, labelled, len(self.y), Z, 0, out)
+        covariance_rows(self.gp.prior.kind, self.gp.amplitude, labelled, len(self.y), Z, 0, out)
         return out
 
     @cached_property
@@ -88,7 +88,7 @@ class Record:
 
     def losses(self, X: Array, y: Array) -> Array:
         """Return the expected loss on a test set after each label."""
-        Z, gp = self.gp._scaled("X_test", X), self.gp
+        Z, gp = self.gp.prior.scale("X_test", X), self.gp
         white = solve_triangular(self._factor, self.y - gp.mean, lower=True, check_finite=False)
         total = np.zeros(len(self.y))
         for low in range(0, len(y), ROWS):

@@ -17,7 +17,7 @@ from fastal.criteria.measures import _same_classes, cohen_kappa, entropies, erro
 from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
-    from fastal.criteria.finished_run import Record
+    from fastal.stopping.criterion import CampaignView, FinishedRun
 
 
 class StabilizingPredictions(Measured):
@@ -59,7 +59,7 @@ class StabilizingPredictions(Measured):
     """
 
     _settings = ("cutoff", "window")
-    _takes = "an agreement"
+    push_takes = "an agreement"
     _relation = ("exceeds", "does not exceed")
 
     def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
@@ -98,10 +98,12 @@ class StabilizingPredictions(Measured):
         last = self._last
         return None if last is None or last[0] is not steps else last[1]
 
-    def _see(self, learner: Any) -> bool:
-        return self.update(_classifier(self, learner).predict(learner.points))
+    def after_label(self, campaign: CampaignView) -> bool:
+        """Take the predictions of the campaign's classifier."""
+        return self.update(_classifier(self, campaign).predict(campaign.points))
 
-    def _stop_in(self, record: Record) -> int | None:
+    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        """Refuse: a finished run has no classifiers."""
         raise _needs_classes(self)
 
     def _measure(self, name: str, value: object) -> float:
@@ -150,11 +152,11 @@ class StabilizingPredictions(Measured):
         return new
 
 
-def _classifier(criterion: Measured, learner: Any) -> Any:
-    """Return the model of a learner, if it has classes."""
-    if not hasattr(learner.model, "predict_proba"):
+def _classifier(criterion: Measured, campaign: CampaignView) -> Any:
+    """Return the model of a campaign, if it has classes."""
+    if not hasattr(campaign.model, "predict_proba"):
         raise _needs_classes(criterion)
-    return learner.model
+    return campaign.model
 
 
 def _needs_classes(criterion: Measured) -> TypeError:
@@ -170,7 +172,7 @@ def _mean(values: Sequence[float], size: int) -> float:
 class _Uncertainty(Measured):
     """A summary of the entropies of the unlabelled pool, compared with a threshold."""
 
-    _takes = "an entropy"
+    push_takes = "an entropy"
     _relation = ("is below", "is not below")
 
     def __init__(self, threshold: float) -> None:
@@ -203,13 +205,15 @@ class _Uncertainty(Measured):
     def _passes(self, value: float) -> bool:
         return value < self.threshold
 
-    def _see(self, learner: Any) -> bool:
-        model, left = _classifier(self, learner), learner.unlabelled
+    def after_label(self, campaign: CampaignView) -> bool:
+        """Take the predictions of the campaign's classifier."""
+        model, left = _classifier(self, campaign), campaign.unlabelled
         if not left.any():  # nothing is left to be uncertain of
             return self._step(0.0)
-        return self.update(model.predict_proba(learner.points[left]))
+        return self.update(model.predict_proba(campaign.points[left]))
 
-    def _stop_in(self, record: Record) -> int | None:
+    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        """Refuse: a finished run has no classifiers."""
         raise _needs_classes(self)
 
 

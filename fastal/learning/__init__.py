@@ -7,7 +7,6 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.learning.classes import ClassSelection as ClassSelection
     from fastal.learning.inputs import check_test_set as check_test_set
-    from fastal.learning.inputs import warn_if_far as warn_if_far
     from fastal.learning.learner import ActiveLearner as ActiveLearner
     from fastal.learning.run import Run as Run
     from fastal.learning.run import learn as learn
@@ -18,7 +17,7 @@ __getattr__, __dir__, __all__ = attach(
     {
         "learner": "ActiveLearner",
         "run": "Run learn",
-        "inputs": "check_test_set warn_if_far",
+        "inputs": "check_test_set",
         "selection": "Selection",
         "classes": "ClassSelection",
     },

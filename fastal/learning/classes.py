@@ -18,7 +18,7 @@ class ClassSelection:
 
     def __init__(self, gp: LaplaceClassifier, points: Array, capacity: int) -> None:
         self.gp, self.model = gp, gp.copy()
-        self.points, self.Z = points, gp._scaled("X", points)
+        self.points, self.Z = points, gp.prior.scale("X", points)
         self.labels: Ints = np.empty(capacity, dtype=np.int64)
         self.taken = np.zeros(len(points), dtype=np.bool_)
         self._marginals: tuple[Array, Array] | None = None
@@ -98,7 +98,7 @@ class ClassSelection:
     def errors(self, X: Array, y: Array, threads: int) -> Array:
         """Return the expected loss on a test set after each label, all labels taken once more."""
         signs, _ = class_labels("test", y, None, self.model._negative)
-        Z, model, losses = self.gp._scaled("test", X), self.gp.copy(), np.empty(self.n_labels)
+        Z, model, losses = self.gp.prior.scale("test", X), self.gp.copy(), np.empty(self.n_labels)
         for t, index in enumerate(self.labels[: self.n_labels].tolist()):
             model._append(self.Z[:, index, None], self.model._state.sign[t : t + 1], None)
             losses[t] = model._losses(Z, signs).mean()

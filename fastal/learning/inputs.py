@@ -13,7 +13,7 @@ from fastal import _validation as check
 from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.models.classifier import LaplaceClassifier
-from fastal.models.gp import FAR, GaussianProcess
+from fastal.models.gp import GaussianProcess, warn_if_far
 
 Acquisition = str | Callable[[Array, Array], ArrayLike]
 
@@ -69,16 +69,6 @@ def _look_at(gp: Model, name: str, y: Array) -> None:
         check.class_labels(name, y, None, None)
     elif name == "y":
         warn_if_far(gp, y)
-
-
-def warn_if_far(gp: GaussianProcess, y: Array) -> None:
-    """Warn once of labels that the prior of a process cannot explain."""
-    if gp._warned or not y.size:
-        return
-    worst = float(y[np.argmax(np.abs(y - gp.mean))])
-    distance = worst - gp.mean
-    if distance * distance > FAR * (gp.amplitude + gp.noise):
-        gp._warn_far(worst, gp.noise)
 
 
 def _checksum(points: Array) -> str:

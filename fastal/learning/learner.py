@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastal import _state
 from fastal import _validation as check
+from fastal._state import restore_model
 from fastal._threads import lock_of
 from fastal._types import Array
 from fastal.learning.inputs import (
@@ -19,16 +20,15 @@ from fastal.learning.inputs import (
     _choice,
     _first_points,
     check_test_set,
-    warn_if_far,
 )
 from fastal.learning.selection import Selection, _selection_of
-from fastal.models.classifier import model_from_dict
-from fastal.models.gp import GaussianProcess
+from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
+    from fastal._types import Ints
     from fastal.learning.inputs import Acquisition
     from fastal.learning.run import Run
 
@@ -146,7 +146,7 @@ class ActiveLearner:
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
         self._driven = False  # whether `learn` or `Run.resume` is at work
-        self.stopper._begin(self)
+        self.stopper.start(self)
 
     @property
     def n_pool(self) -> int:
@@ -167,6 +167,16 @@ class ActiveLearner:
     def finished(self) -> bool:
         """Whether the criterion has stopped or the labels are used up."""
         return self.stopped or self.n_labels >= self.max_labels
+
+    @property
+    def initial_rows(self) -> Ints:
+        """Rows of the pool that are labelled first; they give no bounds."""
+        return self.order[: self.n_initial]
+
+    @property
+    def prior(self) -> Model:
+        """The model without labels; not to be changed."""
+        return self.gp
 
     @property
     def last_bound(self) -> float:
@@ -322,7 +332,7 @@ class ActiveLearner:
     def _show(self) -> None:
         """Let the criterion see the last label."""
         if self.n_labels > self.n_initial:
-            self.stopper._see(self)
+            self.stopper.after_label(self)
 
     def _behind(self) -> bool:
         """Whether there is a bound that the stopper has not got."""
@@ -467,7 +477,7 @@ class ActiveLearner:
                 )
             new = cls(
                 X,
-                gp=model_from_dict(gp),
+                gp=restore_model(gp),
                 stopper=Criterion.from_dict(stopper),
                 initial=np.array(first[:n_initial], dtype=np.int64),
                 max_labels=most,

@@ -33,7 +33,9 @@ class Selection:
     model = None  # the state is in the order of the pool: a process of the labels is made on demand
 
     def __init__(self, gp: GaussianProcess, points: Array, capacity: int, all_points: bool) -> None:
-        self._begin(gp, gp._scaled("X", points), capacity, all_points or len(points) < EAGER_BELOW)
+        self._begin(
+            gp, gp.prior.scale("X", points), capacity, all_points or len(points) < EAGER_BELOW
+        )
 
     @classmethod
     def of_scaled(cls, gp: GaussianProcess, Z: Array, capacity: int) -> Selection:
@@ -44,7 +46,7 @@ class Selection:
 
     def _begin(self, gp: GaussianProcess, Z: Array, capacity: int, eager: bool) -> None:
         self.gp, self.Z, self.n, self.capacity, self.eager = gp, Z, Z.shape[1], capacity, eager
-        _check_memory(self.n, capacity)
+        check_memory(self.n, capacity)
         if self.eager:
             self.state: Any = selection_eager.new_eager(self.Z, capacity, gp.amplitude, gp.mean)
         else:
@@ -71,7 +73,7 @@ class Selection:
         """Make room for more labels."""
         if capacity <= self.capacity:
             return
-        _check_memory(self.n, capacity)
+        check_memory(self.n, capacity)
         old, t = self.state, self.n_labels
         if self.eager:
             new: Any = selection_eager.new_eager(self.Z, capacity, self.gp.amplitude, self.gp.mean)
@@ -92,7 +94,7 @@ class Selection:
         """Return the unlabelled point of largest variance."""
         if self.eager:
             return int(selection_eager.best(self.state))
-        return int(selection_lazy.best(self.gp._kind, self.gp.amplitude, self.state))
+        return int(selection_lazy.best(self.gp.prior.kind, self.gp.amplitude, self.state))
 
     def largest_variance(self) -> float:
         """Return the largest variance of an unlabelled point; 0.0 if there is none."""
@@ -103,11 +105,11 @@ class Selection:
         gp = self.gp
         if self.eager:
             status, r = selection_eager.accept(
-                gp._kind, gp.amplitude, gp.noise, self.state, index, y
+                gp.prior.kind, gp.amplitude, gp.noise, self.state, index, y
             )
         else:
             status, r = selection_lazy.accept(
-                gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, index, y
+                gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, index, y
             )
         if status:
             _fail(int(status), index, y)
@@ -122,7 +124,7 @@ class Selection:
             if self._blocks[0] == self.state.head[selection_lazy.COMPLETE]:
                 self._complete_panel(map)
             else:
-                selection_lazy.complete_panel(self.gp._kind, self.gp.amplitude, self.state)
+                selection_lazy.complete_panel(self.gp.prior.kind, self.gp.amplitude, self.state)
 
     def last_bound(self, y: float) -> float:
         """Return the bound of the last label again, to rounding."""
@@ -140,15 +142,15 @@ class Selection:
         gp = self.gp
         if self.eager:
             code = selection_eager.run(
-                gp._kind, gp.amplitude, gp.noise, self.state, y, order, initial, target, tracker,
-                bounds,
+                gp.prior.kind, gp.amplitude, gp.noise, self.state, y, order, initial, target,
+                tracker, bounds,
             )  # fmt: skip
         else:
             with one_blas_thread(), workers(threads) as pool:
                 while True:
                     code = selection_lazy.run(
-                        gp._kind, gp.amplitude, gp.mean, gp.noise, self.state, y, order, initial,
-                        target, tracker, threads > 1, bounds,
+                        gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, y, order,
+                        initial, target, tracker, threads > 1, bounds,
                     )  # fmt: skip
                     if threads > 1 and selection_lazy.panel_is_full(self.state):
                         self._complete_panel(pool.map)
@@ -175,7 +177,16 @@ class Selection:
                 return
             high = min(self.n, low + selection_lazy.ROWS)
             selection_lazy.complete_rows(
-                self.gp._kind, self.gp.amplitude, s.Z, s.V, s.Zl, s.rows, first, last, low, high
+                self.gp.prior.kind,
+                self.gp.amplitude,
+                s.Z,
+                s.V,
+                s.Zl,
+                s.rows,
+                first,
+                last,
+                low,
+                high,
             )
             selection_lazy.shrink_rows(s.V, first, last, low, high, s.base)
             done.add(low)
@@ -196,7 +207,7 @@ class Selection:
 
         Only a block's rows are in memory at a time, not one for each test point.
         """
-        return self.errors_scaled(self.gp._scaled("test", X), y, threads)
+        return self.errors_scaled(self.gp.prior.scale("test", X), y, threads)
 
     def errors_scaled(self, Z: Array, y: Array, threads: int) -> Array:
         """Return `errors` for inputs that are divided by the length scales, (d, m)."""
@@ -211,7 +222,7 @@ class Selection:
                 last = min(t, first + TEST_PANEL)
                 self._factor_rows(first, last, rows)
                 selection_lazy.complete_rows(
-                    gp._kind, gp.amplitude, part, V, Zl, rows, first, last, 0, high - low
+                    gp.prior.kind, gp.amplitude, part, V, Zl, rows, first, last, 0, high - low
                 )
             selection_lazy.error_rows(
                 gp.amplitude, gp.mean, V, self.state.white, y[low:high], t, high - low, sums
@@ -225,7 +236,8 @@ class Selection:
         return losses
 
 
-def _check_memory(n: int, labels: int) -> None:
+def check_memory(n: int, labels: int) -> None:
+    """Raise a MemoryError if the matrix of a pool does not fit into this machine."""
     _memory.check(
         8 * n * labels,
         f"a pool of {n} points with {labels} labels",

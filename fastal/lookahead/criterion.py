@@ -14,17 +14,17 @@ from fastal._types import Array
 from fastal.lookahead.gain import (
     PRIOR_LABELS,
     Forecast,
-    _forecast,
     _misfit,
     _percent,
     _rho,
     forecast,
+    quiet_forecast,
 )
 from fastal.models.gp import GaussianProcess
 from fastal.stopping.criterion import Criterion
 
 if TYPE_CHECKING:
-    from fastal.criteria.finished_run import Record
+    from fastal.stopping.criterion import CampaignView
 
 
 class _Seen(NamedTuple):
@@ -106,7 +106,7 @@ class LookAhead(Criterion):
         self.paper = paper
         self._seen = _Seen()
 
-    _takes = ""  # only the number of labels counts
+    push_takes = ""  # only the number of labels counts
 
     @property
     def forecast(self) -> Forecast | None:
@@ -118,37 +118,39 @@ class LookAhead(Criterion):
         """Number of labels at which it will stop, or None."""
         return self._seen.stops_at
 
-    def _begin(self, learner: Any) -> None:
-        """Make the forecast of a learner's pool, before its first label."""
-        if not isinstance(learner.gp, GaussianProcess):
-            raise TypeError(f"LookAhead needs a GaussianProcess, got {check.shown(learner.gp)}")
-        if learner.acquisition != "max_variance":
+    def start(self, campaign: CampaignView) -> None:
+        """Make the forecast of a campaign's pool, before its first label."""
+        if not isinstance(campaign.prior, GaussianProcess):
+            raise TypeError(f"LookAhead needs a GaussianProcess, got {check.shown(campaign.prior)}")
+        if campaign.acquisition != "max_variance":
             raise ValueError(
                 "`acquisition` must be 'max_variance' with LookAhead, got "
-                f"{check.shown(learner.acquisition)}"
+                f"{check.shown(campaign.acquisition)}"
             )
-        first = learner.order[: learner.n_initial]
+        first = campaign.initial_rows
         ahead = self.forecast
         if ahead is None:
-            self._begin_with(forecast(learner.points, learner.gp, labelled=first), False)
-        elif (ahead.n_pool, ahead.n_labelled) != (learner.n_pool, len(first)):
+            self._begin_with(forecast(campaign.points, campaign.prior, labelled=first), False)
+        elif (ahead.n_pool, ahead.n_labelled) != (campaign.n_pool, len(first)):
             raise ValueError(
-                f"the forecast must be of {learner.n_pool} points with {len(first)} labels, got "
+                f"the forecast must be of {campaign.n_pool} points with {len(first)} labels, got "
                 f"one of {ahead.n_pool} with {ahead.n_labelled}"
             )
 
-    def _see(self, learner: Any) -> bool:
-        residuals = learner.residuals
+    def after_label(self, campaign: CampaignView) -> bool:
+        """Count one label, and compare it with what the model had expected."""
+        residuals = campaign.residuals
         squares, compared = float(residuals @ residuals), len(residuals)
         with self._turn():
             seen = self._seen
             self._seen = seen._replace(labels=seen.labels + 1, compared=compared, squares=squares)
             return self.stopped
 
-    def _stop_in(self, record: Record) -> int | None:
-        ahead = _forecast(record.Z.T, record.unit_process(), record.order[: record.initial])
+    def stop_in(self, run: Any, measures: Array | None) -> int | None:
+        """Return the number of bounds at the stop, from a forecast of the run's pool."""
+        ahead = quiet_forecast(run.Z.T, run.unit_process(), run.order[: run.initial])
         with self._turn():
-            self._seen = self._of(ahead, True)._replace(labels=len(record.bounds))
+            self._seen = self._of(ahead, True)._replace(labels=len(run.bounds))
             return self.stopped_at
 
     def begin(self, forecast: Forecast) -> Self:

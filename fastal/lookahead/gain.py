@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from fastal import _state
 from fastal import _validation as check
-from fastal._core.cholesky import NOISE, WHITE
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.lookahead.rollout import FAR_AHEAD, _large_order, _on_pool, _on_reference, _small_order
@@ -377,13 +376,13 @@ def forecast(
     >>> ahead.fraction[[0, 4, 9, 14, 19]].round(3)
     array([1.   , 0.354, 0.034, 0.008, 0.006])
     """
-    made = _forecast(X, gp, labelled, horizon, reference, samples, seed)
+    made = quiet_forecast(X, gp, labelled, horizon, reference, samples, seed)
     for text in made.warnings:
         warnings.warn(text, UserWarning, stacklevel=2)
     return made
 
 
-def _forecast(
+def quiet_forecast(
     X: ArrayLike, gp: GaussianProcess, labelled: ArrayLike | None, horizon: int | None = None,
     reference: ArrayLike | None = None, samples: int = 32, seed: int = 0,
 ) -> Forecast:  # fmt: skip
@@ -394,7 +393,7 @@ def _forecast(
     scale = gp.lengthscale
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
     n = len(points)
-    Z = gp._scaled("X", points)
+    Z = gp.prior.scale("X", points)
     done = _labelled(labelled, gp, Z)
     if n - len(done) < 2:
         raise ValueError(
@@ -434,7 +433,7 @@ def _forecast(
                 reduction, final = _on_pool(gp, V, len(done), last, n_samples)
             else:
                 reduction, final = _on_reference(gp, points[order], others)
-    white = gp._labels[WHITE, : gp.n_labels] if gp.n_labels else np.empty(0)
+    white = gp.residuals
     rho = _rho(float(white @ white), len(white))
     said = tuple(_doubts(gp, repeated, n, rho))
     return Forecast(
@@ -473,9 +472,9 @@ def _labelled(labelled: ArrayLike | None, gp: GaussianProcess, Z: Array) -> Ints
 def _rows_of_labels(gp: GaussianProcess, Z: Array) -> Ints:
     """Return the row of the pool that each label of the process belongs to."""
     t = gp.n_labels
-    if gp._features != Z.shape[0]:
-        raise ValueError(f"`gp` has labels of {gp._features} features, `X` has {Z.shape[0]}")
-    own = gp._labels[NOISE, :t]
+    inputs, own = gp.scaled_inputs, gp.label_noise
+    if len(inputs) != Z.shape[0]:
+        raise ValueError(f"`gp` has labels of {len(inputs)} features, `X` has {Z.shape[0]}")
     if (own != gp.noise).any():
         bad = int(np.flatnonzero(own != gp.noise)[0])
         raise ValueError(
@@ -487,7 +486,7 @@ def _rows_of_labels(gp: GaussianProcess, Z: Array) -> Ints:
         rows.setdefault((Z[:, i] + 0.0).tobytes(), []).append(i)
     found = np.empty(t, dtype=np.int64)
     for label in range(t):
-        same = rows.get((gp._Z[:, label] + 0.0).tobytes())
+        same = rows.get((inputs[:, label] + 0.0).tobytes())
         if not same:
             raise ValueError(
                 f"`gp` must have labels of rows of `X` only, got label {label}, which is of no row "

@@ -13,7 +13,7 @@ from fastal._core.covariance import covariance_rows
 from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.learning import selection as selection_module
-from fastal.models.gp import PANEL
+from fastal.models.gp import PANEL, whitened
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
@@ -34,7 +34,7 @@ def _small_order(gp: GaussianProcess, Z: Array, done: Ints) -> tuple[Ints, Array
     order = np.concatenate((done, np.setdiff1d(np.arange(n), done)))
     Z = np.ascontiguousarray(Z[:, order])
     K = np.empty((n, n))
-    covariance_rows(gp._kind, gp.amplitude, Z, n, Z, 0, K)
+    covariance_rows(gp.prior.kind, gp.amplitude, Z, n, Z, 0, K)
     K[np.diag_indices(n)] += gp.noise
     V = np.zeros((n, n))
     rest = K[t:, t:]
@@ -124,19 +124,18 @@ def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Arra
     model = gp.copy()
     model.rewind(0)
     model.add_batch(points, np.full(len(points), gp.mean))
-    scaled = model._scaled("reference", others)
+    scaled = model.prior.scale("reference", others)
     n, m = len(points), len(others)
     few = min(m, PAIRED)
     V, falls = np.empty((few, n)), np.zeros(n)
     for low in range(0, m, PANEL):
-        block = model._cross(scaled, low, min(m, low + PANEL))
-        model._solve(block, n)
+        block = whitened(model, scaled, low, min(m, low + PANEL))
         # var_i(t) = k(x_i, x_i) - sum over r < t of V_ir^2
         falls += np.einsum("ij,ij->j", block, block)
         V[low : low + PANEL] = block[: max(0, few - low)]
     reduction = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0) / m
     C = np.empty((few, few))
-    covariance_rows(gp._kind, gp.amplitude, scaled, few, scaled, 0, C)
+    covariance_rows(gp.prior.kind, gp.amplitude, scaled, few, scaled, 0, C)
     C -= V @ V.T
     squares = np.einsum("ij,ij->", C, C) - np.einsum("ii,ii->", C, C)
     return reduction, float(np.sqrt(2.0 * squares / (few * (few - 1))))

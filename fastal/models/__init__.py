@@ -6,19 +6,20 @@ from fastal._lazy import attach
 
 if TYPE_CHECKING:
     from fastal.models.classifier import LaplaceClassifier as LaplaceClassifier
-    from fastal.models.classifier import model_from_dict as model_from_dict
     from fastal.models.fit import Evidence as Evidence
     from fastal.models.fit import climb as climb
     from fastal.models.gp import FAR as FAR
     from fastal.models.gp import PANEL as PANEL
     from fastal.models.gp import GaussianProcess as GaussianProcess
+    from fastal.models.gp import warn_if_far as warn_if_far
+    from fastal.models.gp import whitened as whitened
     from fastal.models.prior import Prior as Prior
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "gp": "GaussianProcess FAR PANEL",
-        "classifier": "LaplaceClassifier model_from_dict",
+        "gp": "GaussianProcess FAR PANEL warn_if_far whitened",
+        "classifier": "LaplaceClassifier",
         "prior": "Prior",
         "fit": "Evidence climb",
     },

@@ -25,8 +25,8 @@ from fastal._validation import (
     zero_or_more,
 )
 from fastal.bound import gaussian_kl
-from fastal.models.gp import CAPACITY, GaussianProcess
-from fastal.models.prior import Prior, scale_text
+from fastal.models.gp import CAPACITY
+from fastal.models.prior import KernelModel, scale_text
 
 # Inputs that are predicted at once: their whitened covariances with 200 labels fit into the cache.
 PANEL = 128
@@ -51,7 +51,7 @@ class Now(NamedTuple):
     state: core.Laplace
 
 
-class LaplaceClassifier(Prior):
+class LaplaceClassifier(KernelModel):
     """Gaussian-process classification of two classes that grows label by label.
 
     The posterior of the latent function is approximated by a Gaussian at its mode (Laplace). After
@@ -664,10 +664,3 @@ class LaplaceClassifier(Prior):
         if not (np.abs(kept.slope[:n] - weights).max() <= SAVED):
             raise ValueError("`weights` are not those of the mode of the labels")
         self._now = Now(n, d, negative, (0, 0), kept)
-
-
-def model_from_dict(state: Any) -> GaussianProcess | LaplaceClassifier:
-    """Return the model, of either kind, that its `to_dict` described."""
-    if isinstance(state, dict) and state.get("kind") == "LaplaceClassifier":
-        return LaplaceClassifier.from_dict(state)
-    return GaussianProcess.from_dict(state)

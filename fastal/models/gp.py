@@ -41,7 +41,7 @@ from fastal._validation import (
 )
 from fastal._validation import seed as checked_seed
 from fastal.bound import gp_prior_kl, prior_kl_of_factor
-from fastal.models.prior import Prior, scale_text
+from fastal.models.prior import KernelModel, scale_text
 
 Found = TypeVar("Found")
 
@@ -90,7 +90,7 @@ class Kept(NamedTuple):
 Now = tuple[int, Kept]
 
 
-class GaussianProcess(Prior):
+class GaussianProcess(KernelModel):
     """Gaussian-process regression that grows label by label.
 
     The Cholesky factor of the labels' covariance is extended in place: a label costs O(t^2), there
@@ -179,6 +179,24 @@ class GaussianProcess(Prior):
     def amplitude(self) -> float:
         """Prior variance of the function."""
         return self._now[1].amplitude
+
+    @property
+    def residuals(self) -> Array:
+        """Distances of the labels from their predictions before them, in standard deviations."""
+        n, kept = self._now
+        return kept.labels[WHITE, :n].copy() if n else np.empty(0)
+
+    @property
+    def label_noise(self) -> Array:
+        """Noise variance of each label."""
+        n, kept = self._now
+        return kept.labels[NOISE, :n].copy() if n else np.empty(0)
+
+    @property
+    def scaled_inputs(self) -> Array:
+        """Inputs of the labels, divided by the length scales: (d, n_labels)."""
+        n, kept = self._now
+        return kept.Z[:, :n].copy() if n else np.empty((0, 0))
 
     # What others read; one moment each.
 
@@ -423,10 +441,6 @@ class GaussianProcess(Prior):
         self._now = start + m, kept
         return bounds
 
-    def _solve(self, B: Array, n: int) -> None:
-        """Overwrite the first n entries of each row b of B by L^-1 b."""
-        _solve_rows(self._L, B, n)
-
     def _begin(self, features: int) -> Kept:
         """Make buffers for inputs of so many features, before the first label."""
         kept = self._now[1]
@@ -559,11 +573,6 @@ class GaussianProcess(Prior):
             mean[low:high] += V @ kept.labels[WHITE, :n]
             row_variances(kept.amplitude, V, var[low:high])
         return mean, var
-
-    def _cross(self, scaled: Array, low: int, high: int) -> Array:
-        """Prior covariances of some of the scaled inputs with the labelled ones."""
-        n, kept = self._now
-        return self._covariance(kept.amplitude, kept.Z, n, scaled, low, high)
 
     def _weights(self, now: Now) -> Array:
         """Return alpha = A^-1 (y - mean), kept until the labels change."""
@@ -1088,6 +1097,27 @@ def _fail(status: int, y: float, Z: Array) -> NoReturn:
         f"{status - 1} (leading minor of order {status}): its input repeats earlier ones too "
         "closely for the noise; increase the noise variance, or leave the label out"
     )
+
+
+def whitened(gp: GaussianProcess, scaled: Array, low: int, high: int) -> Array:
+    """Return L^-1 k(x) of the inputs `low` to `high`, a row each.
+
+    scaled : (d, m), inputs divided by the length scales.
+    """
+    n, kept = gp._now
+    V = gp._covariance(kept.amplitude, kept.Z, n, scaled, low, high)
+    _solve_rows(kept.L, V, n)
+    return V
+
+
+def warn_if_far(gp: GaussianProcess, y: Array) -> None:
+    """Warn once of labels that the prior of a process cannot explain."""
+    if gp._warned or not y.size:
+        return
+    worst = float(y[np.argmax(np.abs(y - gp.mean))])
+    distance = worst - gp.mean
+    if distance * distance > FAR * (gp.amplitude + gp.noise):
+        gp._warn_far(worst, gp.noise)
 
 
 def _square(capacity: int) -> Array:

@@ -1,9 +1,9 @@
-"""Prior: the covariance function over scaled inputs, which all models share."""
+"""Prior: the covariance function over scaled inputs; KernelModel: what all models share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,38 @@ if TYPE_CHECKING:
     from fastal._threads import OneWriter
 
 
-class Prior:
+class Prior(NamedTuple):
+    """The covariance function of a model, a value: it does not change with the model's labels."""
+
+    kernel: str
+    lengthscale: float | Array
+    amplitude: float
+
+    @property
+    def kind(self) -> int:
+        """The number by which compiled code knows the kernel."""
+        return KINDS[self.kernel]
+
+    @property
+    def features(self) -> int | None:
+        """Number of features that the length scales fix, or None."""
+        return None if isinstance(self.lengthscale, float) else len(self.lengthscale)
+
+    def scale(self, name: str, X: Array) -> Array:
+        """Return the inputs divided by the length scales, feature by feature: (d, m)."""
+        return scaled_inputs(name, X, self.lengthscale)
+
+
+def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
+    """Return inputs divided by length scales, feature by feature: (d, m)."""
+    with np.errstate(over="ignore"):
+        scaled = np.ascontiguousarray((X * (1.0 / np.asarray(lengthscale))).T)
+    if not np.isfinite(scaled).all():
+        raise ValueError(f"`{name}` divided by the length scale is not finite")
+    return scaled
+
+
+class KernelModel:
     """Parameters of the covariance function, read-only, and the number of labels of a model."""
 
     _kernel: str
@@ -70,6 +101,11 @@ class Prior:
         return self._kernel
 
     @property
+    def prior(self) -> Prior:
+        """The covariance function, as a value."""
+        return Prior(self._kernel, self._lengthscale, self._amplitude)
+
+    @property
     def n_labels(self) -> int:
         """Number of labels added."""
         return self._n
@@ -77,11 +113,7 @@ class Prior:
     def _scaled(self, name: str, X: Array, lengthscale: float | Array | None = None) -> Array:
         """Return the inputs divided by the length scales, feature by feature: (d, m)."""
         scale = self._lengthscale if lengthscale is None else lengthscale
-        with np.errstate(over="ignore"):
-            scaled = np.ascontiguousarray((X * (1.0 / np.asarray(scale))).T)
-        if not np.isfinite(scaled).all():
-            raise ValueError(f"`{name}` divided by the length scale is not finite")
-        return scaled
+        return scaled_inputs(name, X, scale)
 
     def _covariance(
         self, amplitude: float, Z: Array, n: int, scaled: Array, low: int, high: int

@@ -14,8 +14,8 @@ from fastal import _validation as check
 from fastal._core import seeds
 from fastal._types import Array, Ints
 from fastal.learning import selection
-from fastal.learning.inputs import check_test_set, warn_if_far
-from fastal.models.gp import GaussianProcess
+from fastal.learning.inputs import check_test_set
+from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.simulation.store import FORMAT
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.measured import Measured
@@ -70,7 +70,7 @@ class Plan:
 
 def _is_measured(criterion: Criterion) -> bool:
     """Whether a criterion goes by numbers of its own, not by bounds."""
-    return isinstance(criterion, Measured) and criterion._takes != Criterion._takes
+    return isinstance(criterion, Measured) and criterion.push_takes != Criterion.push_takes
 
 
 def made_data(make: Make, sequence: Any, features: int | None) -> tuple[Array, Array]:
@@ -180,18 +180,18 @@ def _prepare(
             f"`max_labels` must be between `initial` ({first}) and the size of the pool ({size}), "
             f"got {check.shown(most)}"
         )
-    selection._check_memory(size, most)
+    selection.check_memory(size, most)
     gp = gp.copy()
     if make is None:
         warn_if_far(gp, labels)
     gp._warned = True  # said already
-    Z = gp._scaled("X", points)
+    Z = gp.prior.scale("X", points)
     test_Z, test_y, test_digest = Z, labels, None
     if not rest:
         test_Z, test_y = Z[:, :0].copy(), labels[:0].copy()
         if test is not None:
             test_points, test_y = check_test_set(test, points.shape[1])
-            test_Z, test_digest = gp._scaled("test", test_points), _digest(test_points, test_y)
+            test_Z, test_digest = gp.prior.scale("test", test_points), _digest(test_points, test_y)
     if make is not None:
         Z, labels = Z[:, :0].copy(), labels[:0].copy()
         if rest:

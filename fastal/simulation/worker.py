@@ -69,7 +69,7 @@ def _run_made(
                 raise ValueError(
                     f"`X` must return at least {plan.pool_size + plan.rest} rows, got {len(y)}"
                 )
-            Z = plan.gp._scaled("X", points)
+            Z = plan.gp.prior.scale("X", points)
         except Exception as error:
             if plan.raising:
                 error.add_note(f"in run {run} of the simulation")
@@ -124,9 +124,9 @@ class _Worker:
                 )
                 self._work = campaigns.new_work(len(Z), plan.max_labels, len(test_y))
             campaigns.run_many(
-                gp._kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial, self.tracker,
-                self.whole, test_Z, test_y, plan.rest, self._pool, self._labels, self._work,
-                counts, orders, chunk.bounds[here], chunk.errors[here],
+                gp.prior.kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial,
+                self.tracker, self.whole, test_Z, test_y, plan.rest, self._pool, self._labels,
+                self._work, counts, orders, chunk.bounds[here], chunk.errors[here],
             )  # fmt: skip
         chunk.counts[0, here] = counts[0]
         chunk.counts[1, here] = np.where(counts[1] > 0, counts[1] + plan.initial, -1)
@@ -204,13 +204,13 @@ class _Worker:
             left = np.delete(test_y, rows) if plan.rest else test_y
             record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
         for j, judge in enumerate(self._judges):
-            at = judge._stop_in(record)
+            measures = judge.measures_in(record)
+            at = judge.stop_in(record, measures)
             chunk.criteria[place, j] = -1 if at is None else at + plan.initial
-        if plan.keep_bounds:
-            for h, j in enumerate(plan.measured):
-                chunk.histories[place, h, : len(bounds)] = self._judges[j]._history_in(record)
+            if plan.keep_bounds and j in plan.measured:
+                chunk.histories[place, plan.measured.index(j), : len(bounds)] = measures
         if not self.tracker:
-            at = self.stopper._stop_in(record)
+            at = self.stopper.stop_in(record, self.stopper.measures_in(record))
             chunk.counts[1, place] = -1 if at is None else at + plan.initial
             if at is not None and not plan.whole:
                 chunk.counts[0, place] = at + plan.initial

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from fastal.stopping.budget import MinLabels as MinLabels
     from fastal.stopping.compose import AllOf as AllOf
     from fastal.stopping.compose import AnyOf as AnyOf
+    from fastal.stopping.criterion import CampaignView as CampaignView
     from fastal.stopping.criterion import Criterion as Criterion
+    from fastal.stopping.criterion import FinishedRun as FinishedRun
     from fastal.stopping.measured import Measured as Measured
     from fastal.stopping.sequential import false_stop_probability as false_stop_probability
     from fastal.stopping.sequential import longest_horizon as longest_horizon
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "criterion": "Criterion",
+        "criterion": "CampaignView Criterion FinishedRun",
         "measured": "Measured",
         "compose": "AllOf AnyOf",
         "verdict": "Decision Verdict stop_warnings no_stop_reason NO_STOP",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,14 @@ from fastal import _validation as check
 from fastal._state import FORMAT
 from fastal.stopping.criterion import Criterion
 
+if TYPE_CHECKING:
+    from fastal.stopping.criterion import CampaignView
+
 
 class _Counter(Criterion):
     """Stops at the n-th bound."""
 
-    _takes = ""  # anything
+    push_takes = ""  # anything
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -41,7 +44,7 @@ class _Counter(Criterion):
         _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
         return np.arange(1, self._seen + 1)
 
-    def _see(self, learner: Any) -> bool:
+    def after_label(self, campaign: CampaignView) -> bool:
         return self.update()
 
     def reset(self) -> Self:

@@ -6,15 +6,15 @@ from abc import abstractmethod
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 from fastal import _state
 from fastal import _validation as check
 from fastal._state import FORMAT
 from fastal.stopping.criterion import Criterion
+from fastal.stopping.posterior import bounds_of
 
 if TYPE_CHECKING:
-    from fastal.criteria.finished_run import Record
+    from fastal._types import Array
+    from fastal.stopping.criterion import CampaignView, FinishedRun
 
 
 class _Composition(Criterion):
@@ -62,7 +62,7 @@ class _Composition(Criterion):
         return self.stopped
 
     def _measure(self, name: str, value: object) -> float:
-        takes = {member._takes: member for member in self.members if member._takes}
+        takes = {member.push_takes: member for member in self.members if member.push_takes}
         if len(takes) > 1:
             said = " and ".join(f"{type(member).__name__} {what}" for what, member in takes.items())
             raise TypeError(f"`push` gives one number to all members, but {said}: push to each")
@@ -70,29 +70,27 @@ class _Composition(Criterion):
             member._measure(name, value)
         return check.real(name, value)
 
-    def _begin(self, learner: Any) -> None:
+    def start(self, campaign: CampaignView) -> None:
         for member in self.members:
-            member._begin(learner)
+            member.start(campaign)
 
-    def _see(self, learner: Any) -> bool:
+    def after_label(self, campaign: CampaignView) -> bool:
         with self._turn():
             for member in self.members:
-                member._see(learner)
+                member.after_label(campaign)
             return self.stopped
 
-    def _stop_in(self, record: Record) -> int | None:
-        return self._first([member._stop_in(record) for member in self.members])
+    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        return self._first([m.stop_in(run, m.measures_in(run)) for m in self.members])
 
     def update(self, mean: Any, var: Any, y: Any, noise: Any = None) -> bool:
         """Give the bound of one label to every member (see `Stopper.update`)."""
-        from fastal.bound import gp_kl
-
         if noise is None:
             given = (getattr(member, "noise", None) for member in self.members)
             noise = next((value for value in given if value is not None), None)
         if noise is None:
             raise ValueError("`noise` must be given, here or to the Stopper, got None")
-        bounds = np.ravel(gp_kl(mean, var, y, noise)).tolist()
+        bounds = bounds_of(mean, var, y, noise).tolist()
         for r in bounds:  # all agree to all before one is taken
             self._measure("r", r)
         with self._turn():
@@ -123,6 +121,11 @@ class _Composition(Criterion):
     def __repr__(self) -> str:
         sign = {"or": "|", "and": "&"}[self._word]
         return "(" + f" {sign} ".join(map(repr, self.members)) + ")"
+
+    def copy(self) -> Self:
+        """Return an independent combination of copies of its members."""
+        with self._lock():
+            return type(self)(*(member.copy() for member in self.members))
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""

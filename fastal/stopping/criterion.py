@@ -4,16 +4,93 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fastal import _validation as check
-from fastal._state import FORMAT
+from fastal._state import FORMAT, import_home
 from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
-    from fastal.criteria.finished_run import Record
+    from fastal._types import Array, Bools, Ints
+
+
+class CampaignView(Protocol):
+    """What a criterion may see of a campaign; an `ActiveLearner` is one."""
+
+    @property
+    def points(self) -> Array:
+        """The pool, (n, d)."""
+
+    @property
+    def n_pool(self) -> int:
+        """Number of points in the pool."""
+
+    @property
+    def n_initial(self) -> int:
+        """Number of labels at the beginning that give no bound."""
+
+    @property
+    def initial_rows(self) -> Ints:
+        """Rows of the pool that are labelled first."""
+
+    @property
+    def acquisition(self) -> Any:
+        """How the next point is chosen: a name, or a callable."""
+
+    @property
+    def prior(self) -> Any:
+        """The model without labels; not to be changed."""
+
+    @property
+    def model(self) -> Any:
+        """The model with the labels so far, not to be changed; it may have to be computed."""
+
+    @property
+    def last_bound(self) -> float:
+        """Bound of the last label."""
+
+    @property
+    def residuals(self) -> Array:
+        """Distances of the labels from their predictions before them, in standard deviations."""
+
+    @property
+    def unlabelled(self) -> Bools:
+        """Which points have no label."""
+
+    @property
+    def largest_variance(self) -> float:
+        """Largest variance of an unlabelled point."""
+
+
+class FinishedRun(Protocol):
+    """A campaign that has ended: N points, T of them labelled, in the order of the labels."""
+
+    @property
+    def gp(self) -> Any:
+        """The model without labels."""
+
+    @property
+    def Z(self) -> Array:  # noqa: N802
+        """The pool over the length scales, (d, N)."""
+
+    @property
+    def order(self) -> Ints:
+        """The labelled points, (T,)."""
+
+    @property
+    def y(self) -> Array:
+        """Their labels, (T,)."""
+
+    @property
+    def initial(self) -> int:
+        """Number of labels at the beginning that gave no bound."""
+
+    @property
+    def bounds(self) -> Array:
+        """The bounds, (T - initial,)."""
 
 
 class Criterion(ABC):
@@ -35,7 +112,7 @@ class Criterion(ABC):
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
     # What `push` takes.
-    _takes: ClassVar[str] = "a bound"
+    push_takes: ClassVar[str] = "a bound"
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a criterion."""
@@ -83,39 +160,85 @@ class Criterion(ABC):
     def reason(self) -> str:
         """Why it stopped, or why not yet, for a person to read."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain lists, numbers and texts."""
+        """Return settings and state as plain lists, numbers and texts.
+
+        A criterion of your own need not have it; then it cannot be saved, nor a learner with it.
+        """
+        raise TypeError(
+            f"a {type(self).__name__} cannot be saved: it defines no to_dict and _from_state"
+        )
 
     @classmethod
-    @abstractmethod
     def _from_state(cls, state: dict[str, Any]) -> Criterion:
         """Build a criterion from what `to_dict` returned, without its kind and version."""
+        raise TypeError(f"a {cls.__name__} cannot be restored: it defines no _from_state")
 
     @property
-    @abstractmethod
     def history(self) -> Any:
-        """The numbers so far."""
+        """The numbers so far; none unless a criterion keeps them."""
+        return ()
 
     def _measure(self, name: str, value: object) -> float:
         """Check a number that is to be pushed."""
         return check.real(name, value)
 
-    def _begin(self, learner: Any) -> None:
-        """Look at a learner before its first label: by default there is nothing to see."""
+    def start(self, campaign: CampaignView) -> None:
+        """Look at a campaign before its first label; by default there is nothing to see.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            The learner that will be asked for labels.
+        """
         return
 
-    def _see(self, learner: Any) -> bool:
-        """Take what a learner has to show after a label: by default the bound."""
-        return self.push(learner.last_bound)
+    def after_label(self, campaign: CampaignView) -> bool:
+        """Update after one label; by default, push its bound.
 
-    def _stop_in(self, record: Record) -> int | None:
-        """Return the bounds at the stop in a finished run, or None; the criterion is reset."""
-        return self.reset().extend(record.bounds)
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of the campaign.
 
-    def _history_in(self, record: Record) -> Any:
-        """Return the numbers of a finished run, one for each bound; None if these are bounds."""
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self.push(campaign.last_bound)
+
+    def measures_in(self, run: FinishedRun) -> Array | None:
+        """Return the measures of a finished run, one for each bound.
+
+        Parameters
+        ----------
+        run : FinishedRun
+            A campaign that has ended.
+
+        Returns
+        -------
+        array or None
+            None if the criterion goes by bounds.
+        """
         return None
+
+    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        """Return the number of bounds at the stop in a finished run; the criterion is reset.
+
+        Parameters
+        ----------
+        run : FinishedRun
+            A campaign that has ended.
+        measures : array or None
+            What `measures_in` returned for it.
+
+        Returns
+        -------
+        int or None
+            None if there is no stop.
+        """
+        return self.reset().extend(run.bounds)
 
     @property
     def stopped(self) -> bool:
@@ -177,6 +300,8 @@ class Criterion(ABC):
             raise ValueError(f"`state` must be a dict from `to_dict`, got {check.shown(state)}")
         state = dict(state)
         kind, version = state.pop("kind", None), state.pop("version", None)
+        if isinstance(kind, str):
+            import_home(kind)
         found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
         if found is None or not issubclass(found, cls):
             raise ValueError(
@@ -193,4 +318,6 @@ class Criterion(ABC):
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state."""
+        if type(self).to_dict is Criterion.to_dict:
+            return deepcopy(self)
         return self.from_dict(self.to_dict())

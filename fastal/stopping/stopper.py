@@ -14,9 +14,10 @@ from fastal import _state
 from fastal import _validation as check
 from fastal._core import batch, bound_scalar, distribution
 from fastal._core import tracker as tracker_core
-from fastal._state import FORMAT
+from fastal._state import FORMAT, restore_model
 from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
 from fastal.stopping.criterion import Criterion
+from fastal.stopping.posterior import bounds_of
 from fastal.stopping.verdict import Verdict, _p
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class Stopper(Criterion):
             noise = self.noise
         status = bound_scalar.update(self._tracker, mean, var, y, noise)
         if status < 0:
-            return self.extend(self._bounds_of(mean, var, y, noise)) is not None
+            return self.extend(bounds_of(mean, var, y, noise)) is not None
         return status == 1
 
     def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
@@ -359,30 +360,6 @@ class Stopper(Criterion):
         if self.gp is not None:
             self.gp = model
         return self.stopped
-
-    def _bounds_of(self, mean: Any, var: Any, y: Any, noise: Any) -> NDArray[np.float64]:
-        """Return the bounds of labels that need a closer look: arrays, or bad input."""
-        if noise is None:
-            raise ValueError("`noise` must be given, here or as Stopper(noise=...), got None")
-        names = ("mean", "var", "y", "noise")
-        arrays = [
-            check.finite_array("mean", mean),
-            check.not_negative("var", var),
-            check.finite_array("y", y),
-            check.all_positive("noise", noise),
-        ]
-        shapes = [array.shape for array in arrays]
-        try:
-            rows = np.stack(np.broadcast_arrays(*arrays), axis=-1).reshape(-1, 4)
-        except ValueError:
-            listed = ", ".join(f"{n} {s}" for n, s in zip(names, shapes, strict=True))
-            raise ValueError(f"`mean`, `var`, `y`, `noise` do not fit together: {listed}") from None
-        bounds = np.empty(len(rows))
-        bound_scalar.gp_kl_rows(np.ascontiguousarray(rows), bounds)
-        if not np.isfinite(bounds).all():
-            bad = int(np.argmin(np.isfinite(bounds)))
-            raise ValueError(f"the bound of label {bad} overflows: `y` = {rows[bad, 2]} is too far")
-        return bounds
 
     # what it knows ---------------------------------------------------------------------------
 
@@ -570,9 +547,7 @@ class Stopper(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> Stopper:
         *settings, gp, bounds = _state.state_values(state, (*cls._settings, "gp", "bounds"))
         if gp is not None:
-            from fastal.models.classifier import model_from_dict
-
-            gp = model_from_dict(gp)
+            gp = restore_model(gp)
         if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
             raise ValueError(
                 f"`state['bounds']` must be a list of numbers, got {check.shown(bounds)}"

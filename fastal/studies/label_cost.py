@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fastal import _validation as check
-from fastal._core.cholesky import WHITE
 from fastal._threads import cores
 from fastal._types import Array, Ints
-from fastal.lookahead.gain import PRIOR_LABELS, _forecast
+from fastal.lookahead.gain import PRIOR_LABELS, quiet_forecast
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
 from fastal.studies.protocol import _checked_runs, campaigns, problems
@@ -246,12 +245,12 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
 
     def one(run: int) -> tuple[Forecast, Array]:
         rows = campaign.result.pool(run)
-        ahead = _forecast(prepared.X[rows], prepared.gp, [0])
+        ahead = quiet_forecast(prepared.X[rows], prepared.gp, [0])
         # the order of the forecast is that of the run: it does not depend on labels
         model = prepared.gp.copy()
         model._warned = True
         model.add_batch(prepared.X[rows][ahead.order], prepared.y[rows][ahead.order])
-        squares = np.cumsum(model._labels[WHITE, : len(rows)] ** 2)
+        squares = np.cumsum(model.residuals**2)
         t = np.arange(1, len(rows) + 1)
         return ahead, (PRIOR_LABELS + squares) / (PRIOR_LABELS + t)
 

@@ -430,7 +430,7 @@ def test_numerical_edges():
 
 def test_a_pool_too_large_for_memory(monkeypatch):
     with pytest.raises(MemoryError, match=r"needs 80000\.0 GB, this machine has"):
-        selection._check_memory(10**8, 10**5)
+        selection.check_memory(10**8, 10**5)
     monkeypatch.setattr(_memory, "SHARE", 1e-9)
     with pytest.raises(MemoryError, match="a pool of 50 points with 50 labels needs"):
         learn(np.arange(50.0), np.arange(50.0), gp=GaussianProcess(), stopper=NEVER)
