@@ -1,6 +1,7 @@
 # Critical counts, and many streams.
 #
-# Layers as in tracker.pyx: `cdef ... noexcept nogil` below, `def` loops over the caller's memoryviews.
+# Layers as in tracker.pyx: `cdef ... noexcept nogil` below, `def` loops over the caller's
+# memoryviews.
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

@@ -1,7 +1,7 @@
 # The exact distribution of the number of runs, and p-values.
 #
-# Two layers: `cdef ... noexcept nogil` functions hold the mathematics, `def` functions loop them over
-# memoryviews that the caller allocates. Arguments are not validated here.
+# Two layers: `cdef ... noexcept nogil` functions hold the mathematics, `def` functions loop them
+# over memoryviews that the caller allocates. Arguments are not validated here.
 
 from libc.math cimport INFINITY, NAN, fabs, frexp, log, log1p, sqrt
 from libc.stdint cimport int64_t

@@ -1,8 +1,8 @@
 # Double-double arithmetic: a number as the unevaluated sum hi + lo of two doubles.
 #
 # A mass is exp(sum of log-factorials). At T = 1e7 the log-factorials reach 1.5e8, so that sums of
-# doubles would leave an error of 1e-8. Carried as hi + lo they leave about 1e-16, and the mass keeps
-# its last digit at any T and any depth of the tail.
+# doubles would leave an error of 1e-8. Carried as hi + lo they leave about 1e-16, and the mass
+# keeps its last digit at any T and any depth of the tail.
 
 from libc.math cimport exp, fma
 

@@ -1,8 +1,8 @@
 # A 4-ary heap of doubles, smallest key first, in a buffer that two heaps share.
 #
 # `root` is the buffer's first used entry and `step` 1, or its last and -1. Three entries before the
-# left root stay free, and the right root stands at a multiple of four: so the children of every entry,
-# 4 x 16 bytes, are one line of the cache.
+# left root stay free, and the right root stands at a multiple of four: so the children of every
+# entry, 4 x 16 bytes, are one line of the cache.
 
 from libc.stdint cimport int64_t
 

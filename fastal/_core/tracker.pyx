@@ -1,8 +1,8 @@
 # The runs test of a growing sequence about its running median: one value in O(log T).
 #
 # Three layers. `cdef ... noexcept nogil` functions hold the data structure; one loop pushes many
-# values; RunsTracker wraps one tracker for Python. Kernels raise nothing; the class raises MemoryError
-# and refuses what is not finite. Nothing hot crosses a file.
+# values; RunsTracker wraps one tracker for Python. Kernels raise nothing; the class raises
+# MemoryError and refuses what is not finite. Nothing hot crosses a file.
 
 from libc.math cimport NAN, isfinite, log2, sqrt
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
@@ -357,7 +357,8 @@ cdef bint tracker_rejects(Tracker *t) noexcept nogil:
         return runs_p_value(u, n0, n1, t.rule.alternative, t.rule.method, False) <= level
     if u >= t.safe_runs and n0 <= t.safe_below and n1 <= t.safe_above:
         return False
-    if (u <= t.rejected_runs and n0 >= t.rejected_below and n1 >= t.rejected_above and t.rejected_p <= level):
+    if (u <= t.rejected_runs and n0 >= t.rejected_below and n1 >= t.rejected_above
+            and t.rejected_p <= level):
         return True
     p = runs_cdf(u, n0, n1)
     if p <= level:
