@@ -70,7 +70,7 @@ def test_the_table_of_values(name):
     assert many < 6 * few
 
 
-def growth(work, n=30_000, rounds=5):
+def growth(work, n=30_000, rounds=7):
     """CPU time of 4 n over that of n, the least of several rounds each."""
 
     def least(size):

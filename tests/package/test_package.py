@@ -162,3 +162,39 @@ def test_versions_that_ci_installs(monkeypatch):
     assert set(versions.newest(found)) == {"a", "b", "b[x]", "c"}
     with pytest.raises(SystemExit, match="e has no lower bound"):
         list(versions.oldest(versions.expand(["e"], set())))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("gp", "GaussianProcess"),
+        ("classifier", "LaplaceClassifier"),
+        ("stopper", "stop_warnings"),
+        ("sequential", "look_level"),
+        ("stability", "cohen_kappa"),
+        ("learner", "ActiveLearner"),
+        ("paper", "table1"),
+        ("tradeoff", "tradeoff"),
+        ("comparison", "compare"),
+    ],
+)
+def test_modules_of_the_first_version_are_attributes_for_one_release(module, name):
+    with pytest.warns(
+        DeprecationWarning, match=f"fastal.{module} is now fastal.*ends with version"
+    ):
+        room = getattr(fastal, module)
+    assert callable(getattr(room, name))
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(f"fastal.{module}")
+
+
+def test_every_door_offers_what_is_there():
+    package = Path(fastal.__file__).parent
+    rooms = [path.parent.name for path in package.glob("*/__init__.py")]
+    for room in rooms:
+        door = importlib.import_module(f"fastal.{room}")
+        for name in getattr(door, "__all__", ()):
+            assert getattr(door, name) is not None
+        assert door.__doc__.count("\n") == 0 or room in ("adapters", "_core")
+        with pytest.raises(AttributeError):
+            door.no_such_name  # noqa: B018
