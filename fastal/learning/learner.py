@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastal import _state
 from fastal import _validation as check
-from fastal._state import restore_model
+from fastal._state import restore_model, state_count, state_values
 from fastal._threads import lock_of
 from fastal._types import Array
 from fastal.learning.inputs import (
@@ -458,7 +457,7 @@ class ActiveLearner:
         names = ("kind", "version", "pool", "gp", "stopper", "acquisition", "order", "n_initial",
                  "max_labels", "indices", "labels", "asked")  # fmt: skip
         kind, version, pool, gp, stopper, name, order, n_initial, most, indices, labels, asked = (
-            _state.state_values(state, names)
+            state_values(state, names)
         )
         if (kind, version) != ("ActiveLearner", 1):
             raise ValueError(
@@ -468,9 +467,9 @@ class ActiveLearner:
         if name is None and not callable(acquisition):
             raise ValueError("`acquisition` must be given: the saved one was a callable")
         try:
-            first = [_state.state_count("order", i) for i in order]
+            first = [state_count("order", i) for i in order]
             check.indices("order", first, len(check.points("X", X, None)))
-            if _state.state_count("n_initial", n_initial) > len(first):
+            if state_count("n_initial", n_initial) > len(first):
                 raise ValueError(
                     f"`state['n_initial']` must be at most {len(first)}, the length of its order, "
                     f"got {n_initial}"
@@ -488,10 +487,10 @@ class ActiveLearner:
             new.order = np.array(first, dtype=np.int64)
             for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
                 new._ask()  # the lazy selection then computes in the same order, to the last digit
-                new._refuse_taken("indices", _state.state_count("indices", index))
+                new._refuse_taken("indices", state_count("indices", index))
                 new._asked = index
                 new._take(float(y))
-            if _state.state_count("asked", asked, optional=True) is not None:
+            if state_count("asked", asked, optional=True) is not None:
                 new._ask()
                 new._refuse_taken("asked", asked)
             new._asked = asked

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from fastal import _memory, _state
+from fastal import _memory
 from fastal import _validation as check
-from fastal._state import FORMAT
+from fastal._state import FORMAT, state_count, state_values
 from fastal._types import Array
 from fastal.lookahead.gain import (
     PRIOR_LABELS,
@@ -317,7 +317,7 @@ class LookAhead(Criterion):
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> LookAhead:
         names = ("eps", "price", "paper", "forecast", "given", "seen", "compared", "squares")
-        eps, price, paper, ahead, given, seen, compared, squares = _state.state_values(state, names)
+        eps, price, paper, ahead, given, seen, compared, squares = state_values(state, names)
         try:
             new = cls(eps, price=price, paper=paper)
             squares, given = check.zero_or_more("squares", squares), check.flag("given", given)
@@ -325,8 +325,8 @@ class LookAhead(Criterion):
             raise ValueError(f"`state` is damaged: {error}") from None
         known = _Seen() if ahead is None else new._of(Forecast.from_dict(ahead), given)
         new._seen = known._replace(
-            labels=_state.state_count("seen", seen, most=check.MOST_SEEN),
-            compared=_state.state_count("compared", compared, most=check.MOST_SEEN),
+            labels=state_count("seen", seen, most=check.MOST_SEEN),
+            compared=state_count("compared", compared, most=check.MOST_SEEN),
             squares=squares,
         )
         return new

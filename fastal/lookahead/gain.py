@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastal import _state
 from fastal import _validation as check
+from fastal._state import state_count, state_values
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.lookahead.rollout import FAR_AHEAD, _large_order, _on_pool, _on_reference, _small_order
@@ -232,7 +232,7 @@ class Forecast:
         names = ("kind", "version", "order", "reduction", "noise_of_final", "noise", "rho",
                  "n_residuals", "n_pool", "n_labelled", "whole", "warnings")  # fmt: skip
         kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said = (
-            _state.state_values(state, names)
+            state_values(state, names)
         )
         if (kind, version) != ("Forecast", 1):
             raise ValueError(
@@ -240,9 +240,9 @@ class Forecast:
                 f"{check.shown(kind)}, {check.shown(version)}"
             )
         try:
-            n, t = _state.state_count("n_pool", n, 2), _state.state_count("n_labelled", t)
+            n, t = state_count("n_pool", n, 2), state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
-            rows = np.array([_state.state_count("order", i) for i in order], dtype=np.int64)
+            rows = np.array([state_count("order", i) for i in order], dtype=np.int64)
             if values.ndim != 1 or not (max(t, 1) <= len(values) == len(rows) <= n):
                 raise ValueError(
                     "its arrays do not fit the numbers of labels, `n_labelled` and `n_pool`"
@@ -253,7 +253,7 @@ class Forecast:
                 check.zero_or_more("noise_of_final", final),
                 noise=check.positive("noise", noise),
                 rho=check.positive("rho", rho),
-                n_residuals=_state.state_count("n_residuals", residuals),
+                n_residuals=state_count("n_residuals", residuals),
                 n_pool=n,
                 n_labelled=t,
                 whole=check.flag("whole", whole),

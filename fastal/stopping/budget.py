@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal import _memory, _state
+from fastal import _memory
 from fastal import _validation as check
-from fastal._state import FORMAT
+from fastal._state import FORMAT, state_count, state_values
 from fastal.stopping.criterion import Criterion
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ class _Counter(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> _Counter:
-        n, seen = _state.state_values(state, ("n", "seen"))
-        new = cls(_state.state_count("n", n, 1))
-        new._seen = _state.state_count("seen", seen, most=check.MOST_SEEN)
+        n, seen = state_values(state, ("n", "seen"))
+        new = cls(state_count("n", n, 1))
+        new._seen = state_count("seen", seen, most=check.MOST_SEEN)
         return new
 
 

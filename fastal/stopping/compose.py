@@ -6,9 +6,8 @@ from abc import abstractmethod
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from fastal import _state
 from fastal import _validation as check
-from fastal._state import FORMAT
+from fastal._state import FORMAT, state_values
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.posterior import bounds_of
 
@@ -140,7 +139,7 @@ class _Composition(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> _Composition:
-        (members,) = _state.state_values(state, ("members",))
+        (members,) = state_values(state, ("members",))
         if not isinstance(members, list) or len(members) < 2:
             raise ValueError(f"`state['members']` must be a list of at least 2, got {members!r}")
         return cls(*(Criterion.from_dict(member) for member in members))

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal import _state
 from fastal import _validation as check
-from fastal._state import FORMAT
+from fastal._state import FORMAT, state_values
 from fastal.stopping.criterion import Criterion
 
 
@@ -149,7 +148,7 @@ class Measured(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Measured:
-        *settings, history = _state.state_values(state, (*cls._settings, "history"))
+        *settings, history = state_values(state, (*cls._settings, "history"))
         if not isinstance(history, list):
             raise ValueError(f"`state['history']` must be a list, got {check.shown(history)}")
         try:

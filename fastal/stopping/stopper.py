@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastal import _state
 from fastal import _validation as check
 from fastal._core import batch, bound_scalar, distribution
 from fastal._core import tracker as tracker_core
-from fastal._state import FORMAT, restore_model
+from fastal._state import FORMAT, restore_model, state_values
 from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.posterior import bounds_of
@@ -545,7 +544,7 @@ class Stopper(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Stopper:
-        *settings, gp, bounds = _state.state_values(state, (*cls._settings, "gp", "bounds"))
+        *settings, gp, bounds = state_values(state, (*cls._settings, "gp", "bounds"))
         if gp is not None:
             gp = restore_model(gp)
         if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
