@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from fastal._validation import MOST, shown
+from fastal._validation import INT64_MAX, short_repr
 
 # Kind of a saved state -> the module that defines it, imported when one is to be restored.
 HOMES = {
@@ -44,7 +44,7 @@ def restore_model(state: Any) -> Any:
 def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:
     """Return the values of exactly these keys of a saved state; complain of any other."""
     if not isinstance(state, dict):
-        raise ValueError(f"`state` must be a dict from `to_dict`, got {shown(state)}")
+        raise ValueError(f"`state` must be a dict from `to_dict`, got {short_repr(state)}")
     missing = [key for key in expected if key not in state]
     unknown = [key for key in state if key not in expected]
     if missing or unknown:
@@ -55,7 +55,7 @@ def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:
 
 
 def state_count(
-    name: str, value: object, minimum: int = 0, *, optional: bool = False, most: int = MOST
+    name: str, value: object, minimum: int = 0, *, optional: bool = False, most: int = INT64_MAX
 ) -> Any:
     """Check a whole number in a saved state."""
     if optional and value is None:
@@ -63,7 +63,7 @@ def state_count(
     if type(value) is not int or not (minimum <= value <= most):
         beyond = f", which is above {most}" if type(value) is int and value > most else ""
         raise ValueError(
-            f"`state[{name!r}]` must be an integer >= {minimum}, got {shown(value)}{beyond}"
+            f"`state[{name!r}]` must be an integer >= {minimum}, got {short_repr(value)}{beyond}"
         )
     return value
 

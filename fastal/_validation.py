@@ -18,7 +18,7 @@ from fastal._types import Array
 _DOUBLE = np.dtype(np.float64)
 
 # The largest number that compiled code counts to.
-MOST = 2**63 - 1
+INT64_MAX = 2**63 - 1
 
 # The largest number in a saved state that goes on counting.
 MOST_SEEN = 2**62
@@ -27,7 +27,7 @@ MOST_SEEN = 2**62
 MOST_THREADS = 4096
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a short form of a value for an error message."""
     try:
         text = repr(value)
@@ -41,38 +41,38 @@ def option(name: str, value: object, allowed: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     listed = ", ".join(repr(a) for a in allowed)
-    raise ValueError(f"`{name}` must be one of {listed}, got {shown(value)}")
+    raise ValueError(f"`{name}` must be one of {listed}, got {short_repr(value)}")
 
 
-def code(name: str, value: object, codes: dict[str, int]) -> int:
+def option_code(name: str, value: object, codes: dict[str, int]) -> int:
     """Return the number that stands for one of the texts allowed."""
     if isinstance(value, str) and value in codes:
         return codes[value]
     return codes[option(name, value, tuple(codes))]
 
 
-def whole(name: str, value: object) -> int:
+def integer(name: str, value: object) -> int:
     """Check for a whole number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"`{name}` must be an integer, got {shown(value)}")
+        raise TypeError(f"`{name}` must be an integer, got {short_repr(value)}")
     return int(value)
 
 
 def count(name: str, value: object, minimum: int = 0, maximum: int | None = None) -> int:
     """Check for a whole number of at least `minimum`, and at most `maximum` if there is one."""
-    number = whole(name, value)
+    number = integer(name, value)
     if number < minimum:
-        raise ValueError(f"`{name}` must be at least {minimum}, got {shown(number)}")
+        raise ValueError(f"`{name}` must be at least {minimum}, got {short_repr(number)}")
     if maximum is not None and number > maximum:
-        raise ValueError(f"`{name}` must be at most {maximum}, got {shown(number)}")
+        raise ValueError(f"`{name}` must be at most {maximum}, got {short_repr(number)}")
     return number
 
 
 def below(name: str, value: object, end: int) -> int:
     """Check for an index, a whole number in [0, end)."""
-    number = whole(name, value)
+    number = integer(name, value)
     if not (0 <= number < end):
-        raise ValueError(f"`{name}` must be in [0, {end}), got {shown(number)}")
+        raise ValueError(f"`{name}` must be in [0, {end}), got {short_repr(number)}")
     return number
 
 
@@ -90,11 +90,11 @@ def jobs(name: str, value: object) -> int | None:
     """Check for a number of threads as joblib has it: -1 is one for each core, None is joblib's."""
     if value is None:
         return None
-    number = whole(name, value)
+    number = integer(name, value)
     if number == 0:
         raise ValueError(f"`{name}` must not be 0, got 0: -1 is all cores")
     if number > MOST_THREADS:
-        raise ValueError(f"`{name}` must be at most {MOST_THREADS}, got {shown(number)}")
+        raise ValueError(f"`{name}` must be at most {MOST_THREADS}, got {short_repr(number)}")
     return max(number, -MOST_THREADS)
 
 
@@ -103,7 +103,7 @@ def _double(name: str, value: numbers.Real) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"`{name}` must be finite as a double, got {shown(value)}") from None
+        raise ValueError(f"`{name}` must be finite as a double, got {short_repr(value)}") from None
 
 
 def real(name: str, value: object) -> float:
@@ -111,7 +111,7 @@ def real(name: str, value: object) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
+        raise TypeError(f"`{name}` must be a real number, got {short_repr(value)}")
     number = _double(name, value)
     if not math.isfinite(number):
         raise ValueError(f"`{name}` must be finite, got {number}")
@@ -129,7 +129,7 @@ def positive(name: str, value: object) -> float:
 def probability(name: str, value: object) -> float:
     """Check for a number strictly between 0 and 1."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
+        raise TypeError(f"`{name}` must be a real number, got {short_repr(value)}")
     number = _double(name, value)
     if not (0 < number < 1):
         raise ValueError(f"`{name}` must be in (0, 1), got {number:g}")
@@ -143,7 +143,9 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     except ValueError:
         if not isinstance(values, list | tuple):
             raise
-        raise ValueError(f"`{name}` must have rows of equal lengths, got {shown(values)}") from None
+        raise ValueError(
+            f"`{name}` must have rows of equal lengths, got {short_repr(values)}"
+        ) from None
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -241,7 +243,7 @@ def flag(name: str, value: object) -> bool:
     """Check for a truth value."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
+    raise TypeError(f"`{name}` must be True or False, got {short_repr(value)}")
 
 
 def vector(name: str, values: ArrayLike, size: int | None = None) -> Array:
@@ -337,7 +339,7 @@ def sequence(name: str, values: Any) -> list[Any]:
     try:
         found = iter(values)
     except TypeError:
-        raise TypeError(f"`{name}` must be iterable, got {shown(values)}") from None
+        raise TypeError(f"`{name}` must be iterable, got {short_repr(values)}") from None
     return list(found)
 
 
@@ -353,21 +355,23 @@ def indices(name: str, values: Any, n: int, wanted: str = "indices") -> NDArray[
     """Check for different row numbers below n; `wanted` says what else might have been given."""
     array = as_array(name, values)
     if isinstance(values, list | tuple) and any(isinstance(v, bool | np.bool_) for v in values):
-        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+        raise TypeError(f"`{name}` must be {wanted}, got {short_repr(values)}")
     # Integers beyond 64 bits become objects or doubles, unsigned ones would wrap: as they were
     # given, they compare as numbers do.
     if array.dtype.kind in "fO" and all(_is_whole(value) for value in _elements(values)):
         array = np.array(values, dtype=object)
     elif array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+        raise TypeError(f"`{name}` must be {wanted}, got {short_repr(values)}")
     if array.ndim != 1:
-        raise TypeError(f"`{name}` must be {wanted}, got {shown(values)}")
+        raise TypeError(f"`{name}` must be {wanted}, got {short_repr(values)}")
     bad = (array < 0) | (array >= n)
     if bad.any():
-        raise ValueError(f"`{name}` must hold indices in [0, {n}), got {shown(int(array[bad][0]))}")
+        raise ValueError(
+            f"`{name}` must hold indices in [0, {n}), got {short_repr(int(array[bad][0]))}"
+        )
     chosen = array.astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
-        raise ValueError(f"`{name}` must not hold an index twice, got {shown(values)}")
+        raise ValueError(f"`{name}` must not hold an index twice, got {short_repr(values)}")
     return chosen
 
 
@@ -390,20 +394,20 @@ def search_bounds(bounds: Any, allowed: tuple[str, ...]) -> dict[str, tuple[floa
     if bounds is None:
         return {}
     if not isinstance(bounds, dict):
-        raise TypeError(f"`bounds` must be a dict or None, got {shown(bounds)}")
+        raise TypeError(f"`bounds` must be a dict or None, got {short_repr(bounds)}")
     checked = {}
     for key, pair in bounds.items():
         if key not in allowed:
             listed = ", ".join(repr(a) for a in allowed)
-            raise ValueError(f"`bounds` may have the keys {listed}, got {shown(key)}")
+            raise ValueError(f"`bounds` may have the keys {listed}, got {short_repr(key)}")
         try:
             low, high = (float(value) for value in pair)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"`bounds[{key!r}]` must be a pair of numbers, got {shown(pair)}"
+                f"`bounds[{key!r}]` must be a pair of numbers, got {short_repr(pair)}"
             ) from None
         if not (0 < low <= high < math.inf):
-            raise ValueError(f"`bounds[{key!r}]` must be 0 < low <= high, got {shown(pair)}")
+            raise ValueError(f"`bounds[{key!r}]` must be 0 < low <= high, got {short_repr(pair)}")
         checked[key] = (low, high)
     return checked
 
@@ -422,7 +426,9 @@ def labels(name: str, values: ArrayLike) -> NDArray[Any]:
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         array = array.astype(str)
     if array.dtype.kind == "O" and all(_is_whole(value) for value in array.flat):
-        raise ValueError(f"`{name}` must hold integers of at most 64 bits, got {shown(values)}")
+        raise ValueError(
+            f"`{name}` must hold integers of at most 64 bits, got {short_repr(values)}"
+        )
     if array.dtype.kind not in "biufU":
         raise TypeError(f"`{name}` must hold texts, booleans or numbers, got dtype {array.dtype}")
     if array.ndim != 1 or array.size == 0:

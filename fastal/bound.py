@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri, dtrtrs
 
 from fastal._core.bound_array import BLOCK, gaussian_kl_sum, gp_kl_array, gp_kl_scalar
 from fastal._validation import (
-    MOST,
+    INT64_MAX,
     all_positive,
     confidence,
     count,
@@ -342,7 +342,7 @@ def alquier_bound(
     0.852103
     """
     risk, kl = real("risk", risk), zero_or_more("kl", kl)
-    n, loss_range = count("n", n, 1, MOST), zero_or_more("loss_range", loss_range)
+    n, loss_range = count("n", n, 1, INT64_MAX), zero_or_more("loss_range", loss_range)
     delta = confidence("delta", delta)
     return risk + (kl - math.log(delta)) / n + 0.5 * loss_range * loss_range
 
@@ -375,5 +375,5 @@ def mcallester_bound(risk: float, kl: float, n: int, *, delta: float = 0.01) -> 
     0.265435
     """
     risk, kl = fraction("risk", risk), zero_or_more("kl", kl)
-    n, delta = count("n", n, 1, MOST), confidence("delta", delta)
+    n, delta = count("n", n, 1, INT64_MAX), confidence("delta", delta)
     return risk + math.sqrt((kl + math.log(2.0 * math.sqrt(n) / delta)) / (2.0 * n))

@@ -117,7 +117,7 @@ def artificial(
     noise = check.zero_or_more("noise", noise)
     rng = np.random.default_rng(check.seed("seed", seed))
     # inputs, labels, noise and the three terms of the curve
-    _memory.check(8 * 6 * n, f"a data set of `n` = {check.shown(n)} points", "lower `n`")
+    _memory.check(8 * 6 * n, f"a data set of `n` = {check.short_repr(n)} points", "lower `n`")
     x = rng.uniform(LOW, HIGH, size=n)
     y = artificial_mean(x) + noise * rng.normal(size=n)
     return x[:, np.newaxis], y

@@ -66,7 +66,7 @@ class RunsDistribution:
         if not (1 <= self._n_below + self._n_above <= _MOST_VALUES):
             raise ValueError(
                 "`n_below` + `n_above` must be between 1 and 2^40, got "
-                f"{check.shown(self._n_below)} + {check.shown(self._n_above)}"
+                f"{check.short_repr(self._n_below)} + {check.short_repr(self._n_above)}"
             )
 
     @property
@@ -176,7 +176,9 @@ class RunsDistribution:
         if size is not None:
             axes = size if isinstance(size, tuple | list) else (size,)
             shape = tuple(check.count("size", n) for n in axes)
-        _memory.check(8 * math.prod(shape), f"`size` = {check.shown(size)}", "draw fewer numbers")
+        _memory.check(
+            8 * math.prod(shape), f"`size` = {check.short_repr(size)}", "draw fewer numbers"
+        )
         rng = np.random.default_rng(random_state)
         n0, n1 = self._n_below, self._n_above
         if min(n0, n1) == 0:
@@ -288,8 +290,8 @@ def runs_test(
     >>> result.n_runs, result.n_below, result.n_above, round(result.pvalue, 5)
     (2, 6, 6, 0.00216)
     """
-    how = check.code("alternative", alternative, ALTERNATIVES)
-    by = check.code("method", method, METHODS)
+    how = check.option_code("alternative", alternative, ALTERNATIVES)
+    by = check.option_code("method", method, METHODS)
     continuity = check.flag("continuity", continuity)
     data, at_median, fixed = _prepare(x, cutoff, axis)
     if data.ndim == 1:
@@ -330,12 +332,12 @@ def _prepare(x: ArrayLike, cutoff: str | float, axis: int) -> tuple[Array, bool,
     boolean = data.dtype.kind == "b"
     data = check.doubles(data)
     if data.ndim == 0:
-        raise ValueError(f"`x` must have at least one axis, got {check.shown(x)}")
+        raise ValueError(f"`x` must have at least one axis, got {check.short_repr(x)}")
     if axis != -1:
-        check.whole("axis", axis)
+        check.integer("axis", axis)
         if not (-data.ndim <= axis < data.ndim):
             raise ValueError(
-                f"`axis` must be in [{-data.ndim}, {data.ndim}), got {check.shown(axis)}"
+                f"`axis` must be in [{-data.ndim}, {data.ndim}), got {check.short_repr(axis)}"
             )
         data = np.ascontiguousarray(np.moveaxis(data, axis, -1))
     n = data.shape[-1]

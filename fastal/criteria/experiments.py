@@ -90,7 +90,7 @@ class _OfProcess(_OfRun):
 
 def _labelled(gp: Any) -> GaussianProcess:
     if not isinstance(gp, GaussianProcess):
-        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     if gp.n_labels == 0:
         raise ValueError("`gp` must have labels, got none")
     return gp
@@ -99,7 +99,7 @@ def _labelled(gp: Any) -> GaussianProcess:
 def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
     """Return the record of labels that came in this order; `X` holds a pool with `order`."""
     if not isinstance(gp, GaussianProcess):
-        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     scale = gp.lengthscale
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
     labels = check.vector("y", y, len(points))
@@ -218,7 +218,7 @@ class CrossValidation(_OfProcess):
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
         super().__init__(threshold)
-        self.folds = check.count("folds", folds, 2, check.MOST)
+        self.folds = check.count("folds", folds, 2, check.INT64_MAX)
 
     def _of(self, gp: GaussianProcess) -> float:
         def look(now: Now) -> float:
@@ -275,7 +275,7 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
 def _cross_validation_error(gp: GaussianProcess, now: Now, number: int) -> float:
     if now[0] < number:
         raise ValueError(
-            f"`gp` must have at least {check.shown(number)} labels for so many `folds`, got "
+            f"`gp` must have at least {check.short_repr(number)} labels for so many `folds`, got "
             f"{now[0]}"
         )
     A, alpha, noise = _inverse(gp, now)
@@ -306,7 +306,7 @@ def cross_validation_errors(
     array
         One value a label; NaN while there are fewer than `folds`.
     """
-    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.MOST))
+    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.INT64_MAX))
 
 
 class PACBayes(_OfProcess):

@@ -65,7 +65,7 @@ class StabilizingPredictions(Measured):
     def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
         super().__init__()
         self.cutoff = check.probability("cutoff", cutoff)
-        self.window = check.count("window", window, 1, check.MOST)
+        self.window = check.count("window", window, 1, check.INT64_MAX)
         # Predictions of the last step, and the steps up to it: a later one may have none.
         self._last: tuple[Any, NDArray[Any]] | None = None
 
@@ -396,7 +396,7 @@ def stabilizing_predictions_stop(
     4
     """
     cutoff = check.probability("cutoff", cutoff)
-    window = check.count("window", window, 1, check.MOST)
+    window = check.count("window", window, 1, check.INT64_MAX)
     steps = [
         check.labels("predictions", step) for step in check.sequence("predictions", predictions)
     ]
@@ -411,7 +411,7 @@ def stabilizing_predictions_stop(
 def _entropies(probabilities: Any) -> Iterator[Array]:
     """Yield the entropies of each step."""
     if not isinstance(probabilities, Iterable):
-        raise TypeError(f"`probabilities` must be iterable, got {check.shown(probabilities)}")
+        raise TypeError(f"`probabilities` must be iterable, got {check.short_repr(probabilities)}")
     for step in probabilities:
         yield entropies(check.class_probabilities("probabilities", step))
 

@@ -37,7 +37,8 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
         number = check.count("initial", initial)
         if number > n:
             raise ValueError(
-                f"`initial` must be at most the size of the pool ({n}), got {check.shown(number)}"
+                f"`initial` must be at most the size of the pool ({n}), "
+                f"got {check.short_repr(number)}"
             )
         return rng.permutation(n)[:number].astype(np.int64), number
     chosen = check.indices("initial", initial, n, "a number or indices")
@@ -47,7 +48,7 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
 def check_test_set(test: Any, features: int) -> tuple[Array, Array]:
     """Check for a pair of inputs and labels."""
     if not isinstance(test, tuple | list) or len(test) != 2:
-        raise TypeError(f"`test` must be a pair of inputs and labels, got {check.shown(test)}")
+        raise TypeError(f"`test` must be a pair of inputs and labels, got {check.short_repr(test)}")
     X = check.points("test", test[0], features)
     if len(X) == 0:
         raise ValueError("`test` must have at least one row, got 0")

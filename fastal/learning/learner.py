@@ -104,12 +104,14 @@ class ActiveLearner:
     ) -> None:
         if not isinstance(gp, Model):
             raise TypeError(
-                f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.shown(gp)}"
+                f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.short_repr(gp)}"
             )
         if gp.n_labels:
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
         if not isinstance(stopper, Criterion):
-            raise TypeError(f"`stopper` must be a Stopper or criterion, got {check.shown(stopper)}")
+            raise TypeError(
+                f"`stopper` must be a Stopper or criterion, got {check.short_repr(stopper)}"
+            )
         scale = gp.lengthscale
         features = None if isinstance(scale, float) else len(scale)
         self.points = check.points("X", X, features)
@@ -130,7 +132,7 @@ class ActiveLearner:
         if not (max(1, self.n_initial) <= self.max_labels <= n):
             raise ValueError(
                 f"`max_labels` must be between `initial` ({self.n_initial}) and the size of the "
-                f"pool ({n}), got {check.shown(self.max_labels)}"
+                f"pool ({n}), got {check.short_repr(self.max_labels)}"
             )
         self.gp = gp.copy()
         self.stopper = stopper.copy().reset()
@@ -462,7 +464,7 @@ class ActiveLearner:
         if (kind, version) != ("ActiveLearner", 1):
             raise ValueError(
                 f"`state` must describe an ActiveLearner of version 1, got "
-                f"{check.shown(kind)}, {check.shown(version)}"
+                f"{check.short_repr(kind)}, {check.short_repr(version)}"
             )
         if name is None and not callable(acquisition):
             raise ValueError("`acquisition` must be given: the saved one was a callable")
@@ -504,7 +506,8 @@ class ActiveLearner:
     def _refuse_taken(self, name: str, index: int) -> None:
         if index >= self.n_pool or self._selection.state.taken[index]:
             raise ValueError(
-                f"`state` is damaged: `{name}`: row {check.shown(index)} is out of the pool, or "
+                f"`state` is damaged: `{name}`: row {check.short_repr(index)} is out of "
+                "the pool, or "
                 "there twice"
             )
 

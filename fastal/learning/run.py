@@ -151,7 +151,7 @@ class Run:
             if not (self.n_labels <= most <= learner.n_pool):
                 raise ValueError(
                     f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
-                    f"{check.shown(most)}"
+                    f"{check.short_repr(most)}"
                 )
             learner._selection.grow(most)
             learner.stopper = self.stopper.copy()
@@ -279,7 +279,7 @@ def learn(
     (True, True, True)
     """
     if on_label is not None and not callable(on_label):
-        raise TypeError(f"`on_label` must be callable, got {check.shown(on_label)}")
+        raise TypeError(f"`on_label` must be callable, got {check.short_repr(on_label)}")
     learner = ActiveLearner(
         X,
         gp=gp,

@@ -121,11 +121,13 @@ class LookAhead(Criterion):
     def start(self, campaign: CampaignView) -> None:
         """Make the forecast of a campaign's pool, before its first label."""
         if not isinstance(campaign.prior, GaussianProcess):
-            raise TypeError(f"LookAhead needs a GaussianProcess, got {check.shown(campaign.prior)}")
+            raise TypeError(
+                f"LookAhead needs a GaussianProcess, got {check.short_repr(campaign.prior)}"
+            )
         if campaign.acquisition != "max_variance":
             raise ValueError(
                 "`acquisition` must be 'max_variance' with LookAhead, got "
-                f"{check.shown(campaign.acquisition)}"
+                f"{check.short_repr(campaign.acquisition)}"
             )
         first = campaign.initial_rows
         ahead = self.forecast
@@ -168,7 +170,7 @@ class LookAhead(Criterion):
             Without bounds; `stops_at` is the number of labels at which it will stop, or None.
         """
         if not isinstance(forecast, Forecast):
-            raise TypeError(f"`forecast` must be a Forecast, got {check.shown(forecast)}")
+            raise TypeError(f"`forecast` must be a Forecast, got {check.short_repr(forecast)}")
         return self._begin_with(forecast, True)
 
     def _begin_with(self, forecast: Forecast, given: bool) -> Self:

@@ -168,7 +168,7 @@ class Forecast:
         if then > self.horizon:
             raise ValueError(
                 f"`labels` must be at most {self.horizon - now}, up to the horizon, got "
-                f"{check.shown(labels)}"
+                f"{check.short_repr(labels)}"
             )
         left = self.reduction[now - 1]
         return float(1.0 - self.reduction[then - 1] / left) if left > 0 else 0.0
@@ -237,7 +237,7 @@ class Forecast:
         if (kind, version) != ("Forecast", 1):
             raise ValueError(
                 f"`state` must describe a Forecast of version 1, got "
-                f"{check.shown(kind)}, {check.shown(version)}"
+                f"{check.short_repr(kind)}, {check.short_repr(version)}"
             )
         try:
             n, t = state_count("n_pool", n, 2), state_count("n_labelled", t)
@@ -388,7 +388,7 @@ def quiet_forecast(
 ) -> Forecast:  # fmt: skip
     """Return the forecast; its warnings are only in it."""
     if not isinstance(gp, GaussianProcess):
-        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     gp = gp.copy()  # another thread may add labels meanwhile
     scale = gp.lengthscale
     points = check.points("X", X, None if isinstance(scale, float) else len(scale))
@@ -464,7 +464,7 @@ def _labelled(labelled: ArrayLike | None, gp: GaussianProcess, Z: Array) -> Ints
     if t and not (len(chosen) == t and np.array_equal(Z[:, chosen], Z[:, found])):
         raise ValueError(
             f"`labelled` must be the rows of the {t} labels of `gp`, in order, got "
-            f"{check.shown(labelled)}: leave it out, or use a process without labels"
+            f"{check.short_repr(labelled)}: leave it out, or use a process without labels"
         )
     return chosen
 
@@ -499,11 +499,11 @@ def _rows_of_labels(gp: GaussianProcess, Z: Array) -> Ints:
 def _horizon(horizon: int | None, n: int, labels: int) -> int:
     if horizon is None:
         return n if n <= WHOLE_POOL else min(n, labels + FAR_AHEAD)
-    last = check.whole("horizon", horizon)
+    last = check.integer("horizon", horizon)
     if not (max(labels + 1, 2) <= last <= n):
         raise ValueError(
             f"`horizon` must be between {max(labels + 1, 2)} and the size of the pool ({n}), "
-            f"got {check.shown(last)}"
+            f"got {check.short_repr(last)}"
         )
     return last
 

@@ -14,13 +14,13 @@ from fastal._state import state_values
 from fastal._types import Array, Ints
 from fastal._validation import (
     class_labels,
-    code,
     count,
     flag,
+    option_code,
     point,
     points,
     real,
-    shown,
+    short_repr,
     vector,
     zero_or_more,
 )
@@ -120,7 +120,7 @@ class LaplaceClassifier(KernelModel):
     ) -> None:
         self._writing = None
         self._scales, self._variance = self._set_prior(lengthscale, amplitude, kernel)
-        self._link = code("link", link, links.LINKS)
+        self._link = option_code("link", link, links.LINKS)
         self._kappa = zero_or_more("kappa", kappa)
         self._now = Now(0, None, None, (0, 0), core.new_laplace(0, 0))
 
@@ -536,7 +536,7 @@ class LaplaceClassifier(KernelModel):
             now = self._now
             if n > now.n:
                 raise ValueError(
-                    f"`n` must be at most the number of labels, {now.n}, got {shown(n)}"
+                    f"`n` must be at most the number of labels, {now.n}, got {short_repr(n)}"
                 )
             if n == now.n:
                 return
@@ -637,7 +637,7 @@ class LaplaceClassifier(KernelModel):
         if (kind, version) != ("LaplaceClassifier", 1):
             raise ValueError(
                 f"`state` must describe a LaplaceClassifier of version 1, got "
-                f"{shown([kind, version])}"
+                f"{short_repr([kind, version])}"
             )
         try:
             new = cls(lengthscale, amplitude=amplitude, link=link, kernel=kernel, kappa=kappa)

@@ -35,7 +35,7 @@ from fastal._validation import (
     positive,
     real,
     search_bounds,
-    shown,
+    short_repr,
     vector,
     zero_or_more,
 )
@@ -674,7 +674,7 @@ class GaussianProcess(KernelModel):
             there, kept = self._now
             if n > there:
                 raise ValueError(
-                    f"`n` must be at most the number of labels, {there}, got {shown(n)}"
+                    f"`n` must be at most the number of labels, {there}, got {short_repr(n)}"
                 )
             if n < there:
                 self._now = n, Kept(*kept)
@@ -804,7 +804,8 @@ class GaussianProcess(KernelModel):
         values = state_values(state, names)
         if values[:2] != ["GaussianProcess", 1]:
             raise ValueError(
-                f"`state` must describe a GaussianProcess of version 1, got {shown(values[:2])}"
+                f"`state` must describe a GaussianProcess of version 1, "
+                f"got {short_repr(values[:2])}"
             )
         kernel, lengthscale, noise, amplitude, mean = values[2:7]
         try:

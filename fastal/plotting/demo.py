@@ -108,7 +108,7 @@ class _DemoData:
         # The process of the learner has the parameters and no labels.
         gp = run._learner.gp
         if isinstance(gp, LaplaceClassifier):
-            raise TypeError(f"`run` must be one of a GaussianProcess, got {check.shown(gp)}")
+            raise TypeError(f"`run` must be one of a GaussianProcess, got {check.short_repr(gp)}")
         self.mean, var = dense_posterior(gp, *labelled, self.grid[:, np.newaxis])
         self.sd = np.sqrt(var)
 

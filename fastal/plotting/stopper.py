@@ -81,7 +81,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
     if not isinstance(stopper, Stopper):
-        raise TypeError(f"`stopper` must be a Stopper, got {check.shown(stopper)}")
+        raise TypeError(f"`stopper` must be a Stopper, got {check.short_repr(stopper)}")
     require_matplotlib()
     story = _Story.of(stopper)
     if ax is None:

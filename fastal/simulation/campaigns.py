@@ -125,7 +125,7 @@ def simulate(
     judges, measured, bounds, tested = plan.widths
     _memory.check(
         8 * count * (8 + judges + measured * bounds + bounds + tested),
-        f"a simulation with `n_runs` = {check.shown(count)}",
+        f"a simulation with `n_runs` = {check.short_repr(count)}",
         "lower `n_runs`, or use keep='summary'",
     )
     table = _Table(plan, count)

@@ -77,7 +77,9 @@ def made_data(make: Make, sequence: Any, features: int | None) -> tuple[Array, A
     """Return inputs and labels that a callable made from a seed."""
     made = make(np.random.default_rng(sequence))
     if not isinstance(made, tuple | list) or len(made) != 2:
-        raise TypeError(f"`X` must return a pair of inputs and labels, got {check.shown(made)}")
+        raise TypeError(
+            f"`X` must return a pair of inputs and labels, got {check.short_repr(made)}"
+        )
     points = check.points("X", made[0], features)
     return points, check.vector("y", made[1], len(points))
 
@@ -124,18 +126,22 @@ def _prepare(
 ) -> tuple[Plan, _Data]:  # fmt: skip
     """Check all that decides what a run computes."""
     if not isinstance(gp, GaussianProcess):
-        raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(gp)}")
+        raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     if gp.n_labels:
         raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
     chosen = Stopper() if stopper is None else stopper
     if not isinstance(chosen, Criterion):
-        raise TypeError(f"`stopper` must be a Stopper or criterion, got {check.shown(stopper)}")
+        raise TypeError(
+            f"`stopper` must be a Stopper or criterion, got {check.short_repr(stopper)}"
+        )
     if isinstance(criteria, Criterion) or not isinstance(criteria, Iterable):
-        raise TypeError(f"`criteria` must be a sequence of criteria, got {check.shown(criteria)}")
+        raise TypeError(
+            f"`criteria` must be a sequence of criteria, got {check.short_repr(criteria)}"
+        )
     others = tuple(criteria)
     for other in others:
         if not isinstance(other, Criterion):
-            raise TypeError(f"`criteria` must hold criteria, got {check.shown(other)}")
+            raise TypeError(f"`criteria` must hold criteria, got {check.short_repr(other)}")
     rest = isinstance(test, str)
     if rest:
         check.option("test", test, ("rest",))
@@ -162,7 +168,7 @@ def _prepare(
         size = check.count("pool_size", pool_size, 1)
     if size > n:
         raise ValueError(
-            f"`pool_size` must be at most the number of rows ({n}), got {check.shown(size)}"
+            f"`pool_size` must be at most the number of rows ({n}), got {check.short_repr(size)}"
         )
     if rest and size == n:
         raise ValueError(
@@ -172,13 +178,14 @@ def _prepare(
     first = check.count("initial", initial)
     if first > size:
         raise ValueError(
-            f"`initial` must be at most the size of the pool ({size}), got {check.shown(first)}"
+            f"`initial` must be at most the size of the pool ({size}), "
+            f"got {check.short_repr(first)}"
         )
     most = size if max_labels is None else check.count("max_labels", max_labels, 1)
     if not (max(1, first) <= most <= size):
         raise ValueError(
             f"`max_labels` must be between `initial` ({first}) and the size of the pool ({size}), "
-            f"got {check.shown(most)}"
+            f"got {check.short_repr(most)}"
         )
     selection.check_memory(size, most)
     gp = gp.copy()

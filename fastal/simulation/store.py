@@ -38,7 +38,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
         self.path = os.fspath(path)
         if not isinstance(self.path, str) or not self.path:
-            raise TypeError(f"`store` must be the name of a file, got {check.shown(path)}")
+            raise TypeError(f"`store` must be the name of a file, got {check.short_repr(path)}")
         folder = os.path.dirname(os.path.abspath(self.path))
         if os.path.isdir(self.path) or not os.path.isdir(folder):
             raise ValueError(
@@ -135,8 +135,8 @@ class Store:
             if there.get(name) != json.loads(self._text).get(name)
         )
         return "; ".join(
-            f"{name} is {check.shown(there.get(name))} there, "
-            f"{check.shown(self._settings.get(name))} here"
+            f"{name} is {check.short_repr(there.get(name))} there, "
+            f"{check.short_repr(self._settings.get(name))} here"
             for name in names
         )
 

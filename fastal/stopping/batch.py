@@ -108,11 +108,11 @@ class StopperBatch:
         for name in ("gp", "noise"):
             if name in settings:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
-        self.n_streams = check.count("n_streams", n_streams, 1, check.MOST)
+        self.n_streams = check.count("n_streams", n_streams, 1, check.INT64_MAX)
         self._like = Stopper(alpha, **settings)
         _memory.check(
             self.n_streams * (self._like._tracker.nbytes + 8),
-            f"a batch of {check.shown(self.n_streams)} streams",
+            f"a batch of {check.short_repr(self.n_streams)} streams",
             "lower `n_streams`",
         )
         self._batch = batch.TrackerBatch(self.n_streams, self._like._tracker)
@@ -139,7 +139,7 @@ class StopperBatch:
             mask = check.as_array("where", where)
             if mask.dtype.kind != "b" or mask.shape != (self.n_streams,):
                 raise ValueError(
-                    f"`where` must hold {self.n_streams} booleans, got {check.shown(where)}"
+                    f"`where` must hold {self.n_streams} booleans, got {check.short_repr(where)}"
                 )
             chosen = np.ascontiguousarray(mask).view(np.uint8)
         bounds = check.float_array("values", values)

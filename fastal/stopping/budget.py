@@ -24,7 +24,7 @@ class _Counter(Criterion):
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._limit = check.count("n", n, 1, check.MOST)
+        self._limit = check.count("n", n, 1, check.INT64_MAX)
         self._seen = 0
 
     def push(self, r: float) -> bool:

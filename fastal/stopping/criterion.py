@@ -297,7 +297,9 @@ class Criterion(ABC):
             A new one. What is damaged or foreign raises a ValueError that says what is wrong.
         """
         if not isinstance(state, dict):
-            raise ValueError(f"`state` must be a dict from `to_dict`, got {check.shown(state)}")
+            raise ValueError(
+                f"`state` must be a dict from `to_dict`, got {check.short_repr(state)}"
+            )
         state = dict(state)
         kind, version = state.pop("kind", None), state.pop("version", None)
         if isinstance(kind, str):
@@ -305,11 +307,11 @@ class Criterion(ABC):
         found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
         if found is None or not issubclass(found, cls):
             raise ValueError(
-                f"`state` must describe a {cls.__name__}, got kind {check.shown(kind)}"
+                f"`state` must describe a {cls.__name__}, got kind {check.short_repr(kind)}"
             )
         if type(version) is not int or version != FORMAT:
             raise ValueError(
-                f"`state` must have version {FORMAT}, got {check.shown(version)}: "
+                f"`state` must have version {FORMAT}, got {check.short_repr(version)}: "
                 "it was written by another version of fastal"
             )
         made = found._from_state(state)

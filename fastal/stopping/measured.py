@@ -150,7 +150,7 @@ class Measured(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> Measured:
         *settings, history = state_values(state, (*cls._settings, "history"))
         if not isinstance(history, list):
-            raise ValueError(f"`state['history']` must be a list, got {check.shown(history)}")
+            raise ValueError(f"`state['history']` must be a list, got {check.short_repr(history)}")
         try:
             new = cls(**dict(zip(cls._settings, settings, strict=True)))
             for value in history:

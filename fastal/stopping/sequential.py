@@ -52,7 +52,7 @@ def _column(horizon: int) -> int:
     tables = _tables()
     if horizon > tables.horizons[-1]:
         raise ValueError(
-            f"`horizon` must be at most {longest_horizon()}, got {check.shown(horizon)}"
+            f"`horizon` must be at most {longest_horizon()}, got {check.short_repr(horizon)}"
         )
     return int(np.searchsorted(tables.horizons, horizon))
 

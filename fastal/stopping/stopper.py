@@ -148,17 +148,17 @@ class Stopper(Criterion):
     def _start(self) -> None:
         """Check the settings and begin with an empty tracker."""
         level = check.probability("alpha", self.alpha)
-        method = check.code("method", self.method, METHODS)
-        alternative = check.code("alternative", self.alternative, ALTERNATIVES)
+        method = check.option_code("method", self.method, METHODS)
+        alternative = check.option_code("alternative", self.alternative, ALTERNATIVES)
         window = self._count("window", self.window, 2)
         min_bounds = self._count("min_bounds", self.min_bounds, 0)
-        patience = check.count("patience", self.patience, 1, check.MOST)
+        patience = check.count("patience", self.patience, 1, check.INT64_MAX)
         horizon = self._count("horizon", self.horizon, 2)
         check.flag("sequential", self.sequential)
         if self.noise is not None:
             check.positive("noise", self.noise)
         if self.gp is not None and not hasattr(self.gp, "add"):
-            raise TypeError(f"`gp` must be a GaussianProcess, got {check.shown(self.gp)}")
+            raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(self.gp)}")
         if self.sequential:
             if self.alternative != "less" or self.window is not None or self.method == "normal":
                 raise ValueError(
@@ -181,7 +181,7 @@ class Stopper(Criterion):
     @staticmethod
     def _count(name: str, value: int | None, minimum: int) -> int:
         """Check a number of bounds; None is 0, the tracker's word for "none"."""
-        return 0 if value is None else check.count(name, value, minimum, check.MOST)
+        return 0 if value is None else check.count(name, value, minimum, check.INT64_MAX)
 
     # the five ways in ------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Stopper(Criterion):
         """
         if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
             if not isinstance(values, Iterable):
-                raise TypeError(f"`values` must hold real numbers, got {check.shown(values)}")
+                raise TypeError(f"`values` must hold real numbers, got {check.short_repr(values)}")
             values = list(values)
         bounds = check.finite_array("values", values)
         if bounds.ndim != 1:
@@ -549,7 +549,7 @@ class Stopper(Criterion):
             gp = restore_model(gp)
         if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
             raise ValueError(
-                f"`state['bounds']` must be a list of numbers, got {check.shown(bounds)}"
+                f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
             )
         try:
             new = cls(**dict(zip(cls._settings, settings, strict=True)), gp=gp)

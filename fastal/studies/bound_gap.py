@@ -118,7 +118,7 @@ def _regression_tightness(runs: int, seed: int, jobs: int | None, progress: bool
 def sign_of_sine(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Draw inputs, uniform in [-1, 1], and their classes, sgn(sin(2 pi x))."""
     n = check.count("n", n)
-    _memory.check(8 * 4 * n, f"a data set of `n` = {check.shown(n)} points", "lower `n`")
+    _memory.check(8 * 4 * n, f"a data set of `n` = {check.short_repr(n)} points", "lower `n`")
     x = rng.uniform(-1.0, 1.0, n)
     return x[:, None], np.where(np.sin(2 * np.pi * x) < 0, -1.0, 1.0)
 

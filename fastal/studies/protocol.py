@@ -274,7 +274,9 @@ def _checked_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
     """Check a number of runs, of which each keeps `width` numbers."""
     count = check.count("runs", runs, 1)
     _memory.check(
-        8 * count * (8 + width), f"an experiment with `runs` = {check.shown(count)}", "lower `runs`"
+        8 * count * (8 + width),
+        f"an experiment with `runs` = {check.short_repr(count)}",
+        "lower `runs`",
     )
     return count
 

@@ -643,12 +643,16 @@ def complaints_of_count(name, argument):
     assert_works(name, argument, valid)
     for value in ("x", 2.5, 1j):
         outcome, what = attempt(name, argument, value)
-        if outcome != "refused" or what[0] is not TypeError or check.shown(value) not in what[1]:
+        if (
+            outcome != "refused"
+            or what[0] is not TypeError
+            or check.short_repr(value) not in what[1]
+        ):
             found.append(f"{value!r}: {outcome} {what}")
     for value in FEW if argument in call.few else ALL:
         for shape in shapes_of(valid, value):
             outcome, what = attempt(name, argument, shape)
-            said = f"{check.shown(shape)}: {outcome} {what}"
+            said = f"{check.short_repr(shape)}: {outcome} {what}"
             if outcome == "bad" or (outcome == "refused" and written(value) not in what[1]):
                 found.append(said)
             if isinstance(value, bool | np.bool_) and outcome != "refused":
@@ -684,13 +688,13 @@ def complaints_of_number(name, argument):
     for value in (with_huge(valid, HUGE), with_huge(valid, -HUGE)):
         outcome, what = attempt(name, argument, value)
         if outcome != "refused" or what[0] is not ValueError or "10000000" not in what[1]:
-            found.append(f"{check.shown(value)}: {outcome} {what}")
+            found.append(f"{check.short_repr(value)}: {outcome} {what}")
     array = isinstance(valid, list | np.ndarray) and call_of(name, argument).each != argument
     ragged = [[[1.0], [1.0, 2.0]]] if array else []
     for value in ("x", 1j, {"a": 1}, *ragged):
         outcome, what = attempt(name, argument, value)
         if outcome != "refused":
-            found.append(f"{check.shown(value)}: {outcome} {what}")
+            found.append(f"{check.short_repr(value)}: {outcome} {what}")
     return found
 
 
@@ -702,7 +706,11 @@ def complaints_of_flag(name, argument):
             found.append(f"{value!r}: {outcome} {what}")
     for value in ("yes", 1, None, 0.0, [True], 2**64):
         outcome, what = attempt(name, argument, value)
-        if outcome != "refused" or what[0] is not TypeError or check.shown(value) not in what[1]:
+        if (
+            outcome != "refused"
+            or what[0] is not TypeError
+            or check.short_repr(value) not in what[1]
+        ):
             found.append(f"{value!r}: {outcome} {what}")
     return found
 
@@ -903,7 +911,7 @@ def test_saved_states(name):
             continue
         for value in ALL if isinstance(old, int) else (HUGE, -HUGE, 2**63, 10**5000):
             state = replaced(good_state(name), path, value)
-            before, said = snapshot(state), f"{path} = {check.shown(value)}"
+            before, said = snapshot(state), f"{path} = {check.short_repr(value)}"
             keys = [part for part in path if isinstance(part, str)]
             with warnings.catch_warnings(), guarded():
                 warnings.simplefilter("ignore", UserWarning)  # a label far from the prior mean
