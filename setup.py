@@ -40,7 +40,9 @@ extensions = [
         "bound_scalar",
         "calibration",
         "distribution",
+        "rule",
         "runs_test",
+        "still",
         "tracker",
     )
 ]

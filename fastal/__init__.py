@@ -33,6 +33,7 @@ _HOME = {
     "RunsTestResult": "runs",
     "Simulation": "simulation.result",
     "StabilizingPredictions": "criteria.predictions",
+    "StillToCome": "stopping.still",
     "Stopper": "stopping.stopper",
     "StopperBatch": "stopping.batch",
     "Verdict": "stopping.verdict",
@@ -47,6 +48,7 @@ _HOME = {
     "runs_test": "runs",
     "show_versions": "_versions",
     "simulate": "simulation.campaigns",
+    "still_to_come": "stopping.still",
     "stopping_time": "stopping.batch",
 }
 _MODULES = (

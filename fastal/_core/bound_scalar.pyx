@@ -3,8 +3,6 @@
 
 from libc.math cimport INFINITY, frexp, isfinite, ldexp, log1p
 
-from fastal._core.tracker cimport RunsTracker
-
 
 cdef double log1p_excess(double u) noexcept nogil:
     # u - log1p(u). With s = u / (2 + u): log1p(u) = 2 atanh(s) and u - 2 s = u s, so that
@@ -72,7 +70,7 @@ cdef inline bint is_number(object x) noexcept:
     return isinstance(x, float) or type(x) is int
 
 
-def update(RunsTracker tracker, mean, var, y, noise):
+def update(tracker, mean, var, y, noise):
     """Push the bound of one label; 1 = stopped, 0 = not, -1 = these are not four valid numbers."""
     cdef double r
     if not (is_number(mean) and is_number(var) and is_number(y) and is_number(noise)):

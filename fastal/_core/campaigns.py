@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal._core.ended import FAILED
+from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, root_mean_square
 from fastal._core.jit import jit
 from fastal._core.seeds import draw_pool
-from fastal._core.selection_eager import STOPPED, run
-from fastal._core.selection_lazy import ROWS, complete_rows, error_rows
-from fastal._core.symbols import tracker_reset, tracker_stopped_at
+from fastal._core.selection_eager import run
+from fastal._core.symbols import rule_reset, rule_stopped_at
 from fastal._types import Array, Ints
 
 if TYPE_CHECKING:
     from fastal._core.selection_eager import Eager
-
-# Columns of the test set's rows that one product of matrices completes.
-PANEL = 48
 
 
 class Work(NamedTuple):
@@ -31,7 +29,8 @@ class Work(NamedTuple):
     target: Array  # (ROWS,) and their labels
     V: Array  # (ROWS, T)
     used: NDArray[np.bool_]  # (test rows,) whether a row is in the pool
-    sums: Array  # (T,)
+    totals: Array  # (T,)
+    squares: Array  # (T,)
 
 
 def new_work(features: int, labels: int, test_rows: int) -> Work:
@@ -45,6 +44,7 @@ def new_work(features: int, labels: int, test_rows: int) -> Work:
         np.empty(height),
         np.empty((height, t)),
         np.zeros(test_rows, dtype=np.bool_),
+        np.empty(t),
         np.empty(t),
     )
 
@@ -60,13 +60,15 @@ def test_errors(
     y: Array,
     work: Work,
     errors: Array,
+    rmse: Array,
 ) -> None:
-    """Write the expected loss after each label, over the test rows that are not `used`.
+    """Write the expected loss and the RMSE after each label, over the test rows not `used`.
 
-    Z : (d, m), scaled.  y : (m,).  errors : (T,).  By blocks of rows, as `Selection.errors`.
+    Z : (d, m), scaled.  y : (m,).  errors, rmse : (T,).  By blocks of rows, as
+    `GaussianSelection.test_errors`.
     """
-    Zl, factor, part, target, V, used, sums = work
-    t = pool.head[0]
+    Zl, factor, part, target, V, used, totals, squares = work
+    t = pool.counters[0]
     for j in range(t):
         point = pool.labels[j]
         for f in range(Z.shape[0]):
@@ -76,6 +78,7 @@ def test_errors(
             row[k] = pool.V[k, point]
         row[j] = pool.diagonal[j]
     errors[:t] = 0.0
+    rmse[:t] = 0.0
     count = 0
     filled = 0
     for i in range(y.size):
@@ -85,21 +88,20 @@ def test_errors(
             target[filled] = y[i]
             filled += 1
         if filled == ROWS or (filled > 0 and i == y.size - 1):
-            for first in range(0, t, PANEL):
-                last = min(t, first + PANEL)
-                complete_rows(
-                    kind, amplitude, part, V, Zl, factor[first // PANEL], first, last, 0, filled
-                )
-            sums[:t] = 0.0
-            error_rows(amplitude, mean, V, pool.white, target, t, filled, sums)
+            totals[:t] = 0.0
+            squares[:t] = 0.0
+            add_block(
+                kind, amplitude, mean, part, target, filled, Zl, factor, pool.residuals, t, V,
+                totals, squares,
+            )  # fmt: skip
             for j in range(t):
-                errors[j] += sums[j]
+                errors[j] += totals[j]
+                rmse[j] += squares[j]
             count += filled
             filled = 0
-    # E[loss] = beta/2 [ (y - mu)^2 + s ] + 1/2 log(2 pi / beta), averaged over the test set
-    constant = 0.5 * math.log(2 * math.pi * noise)
     for j in range(t):
-        errors[j] = errors[j] / (2 * count * noise) + constant
+        errors[j] = expected_loss(errors[j], count, noise)
+        rmse[j] = root_mean_square(rmse[j], count)
 
 
 @jit
@@ -112,11 +114,11 @@ def run_many(
     y: Array,
     rows: Ints,
     initial: int,
-    tracker: int,
-    whole: bool,
+    rule: int,
+    past_stop: bool,
     test_Z: Array,
     test_y: Array,
-    rest: bool,
+    test_on_rest: bool,
     pool: Eager,
     labels: Array,
     work: Work,
@@ -124,15 +126,16 @@ def run_many(
     orders: Ints,
     bounds: Array,
     errors: Array,
+    rmse: Array,
 ) -> None:
     """Run one campaign for each row of `rows`.
 
     Z : (d, n), scaled.  y : (n,).  rows : (R, N), the pools; their first `initial` points are
-    labelled first.  tracker : address, 0 for none.  whole : go on behind a stop.
-    test_Z : (d, m), test_y : (m,), m = 0 for none; with `rest` the pool's rows are left out.
-    counts : (3, R), written: number of labels, of bounds at the stop (0: none), status (as
-    `eager.accept`, 0 is fine).  orders : (R, T), written: places in the pool in the order of
-    their labels, or (R, 0).  bounds : (R, T - initial).  errors : (R, T), or (0, 0).
+    labelled first.  rule : address, 0 for none.  past_stop : continue past a stop.
+    test_Z : (d, m), test_y : (m,), m = 0 for none; with `test_on_rest` the pool's rows are left
+    out.  counts : (3, R), written: number of labels, of bounds at the stop (0: none), status (as
+    `accept`, 0 is fine).  orders : (R, T), written: places in the pool in the order of their
+    labels, or (R, 0).  bounds : (R, T - initial).  errors, rmse : (R, T), or (0, 0).
     """
     prior = np.empty(2)
     prior[0], prior[1] = mean, amplitude
@@ -141,27 +144,27 @@ def run_many(
     for r in range(rows.shape[0]):
         chosen = rows[r]
         draw_pool(Z, y, chosen, pool, labels, prior)
-        if tracker != 0:
-            tracker_reset(tracker)
-        code = run(kind, amplitude, noise, pool, labels, order, initial, target, tracker, bounds[r])
-        counts[1, r] = 0
-        if code == STOPPED:
-            counts[1, r] = tracker_stopped_at(tracker)
-            code = 0
-            if whole:
-                code = run(
-                    kind, amplitude, noise, pool, labels, order, initial, target, tracker, bounds[r]
-                )
-        counts[0, r] = pool.head[0]
-        counts[2, r] = code - STOPPED if code > 0 else code
+        if rule != 0:
+            rule_reset(rule)
+        reason, status = run(
+            kind, amplitude, noise, pool, labels, order, initial, target, rule, past_stop
+        )
+        t = pool.counters[0]
+        counts[0, r] = t
+        counts[1, r] = rule_stopped_at(rule) if rule != 0 else 0
+        counts[2, r] = status
+        for j in range(initial, t):
+            bounds[r, j - initial] = pool.bounds[j]
         if orders.size > 0:
-            orders[r, : pool.head[0]] = pool.labels[: pool.head[0]]
-        if code == 0 and test_y.size > 0:
-            if rest:
+            orders[r, :t] = pool.labels[:t]
+        if reason != FAILED and test_y.size > 0:
+            if test_on_rest:
                 for j in range(chosen.size):
                     work.used[chosen[j]] = True
-            test_errors(kind, amplitude, mean, noise, pool, test_Z, test_y, work, errors[r])
-            if rest:
+            test_errors(
+                kind, amplitude, mean, noise, pool, test_Z, test_y, work, errors[r], rmse[r]
+            )
+            if test_on_rest:
                 for j in range(chosen.size):
                     work.used[chosen[j]] = False
 

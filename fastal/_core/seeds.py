@@ -134,4 +134,4 @@ def draw_pool(Z: Array, y: Array, rows: Ints, pool: Eager, labels: Array, prior:
     pool.mean[:] = prior[0]
     pool.var[:] = prior[1]
     pool.taken[:] = False
-    pool.head[0] = 0
+    pool.counters[0] = 0

@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
+from fastal._core.ended import DONE, FAILED, STOPPED, stops
 from fastal._core.jit import jit, jit_fused
-from fastal._core.symbols import tracker_push, tracker_stopped_at
 from fastal._types import Array, Ints
-
-# What `run` returns when it is through, or the tracker has stopped it.
-DONE, STOPPED = 0, 1
 
 
 class Eager(NamedTuple):
@@ -33,8 +30,10 @@ class Eager(NamedTuple):
     taken: NDArray[np.bool_]  # (N,) whether the point is labelled
     labels: Ints  # (T,) points in the order of their labels
     diagonal: Array  # (T,) L_tt
-    white: Array  # (T,) z = L^-1 (y - mean)
-    head: Ints  # (1,) number of labels
+    residuals: Array  # (T,) z = L^-1 (y - mean)
+    y: Array  # (T,) the labels
+    bounds: Array  # (T,) r_t of each
+    counters: Ints  # (1,) number of labels
 
 
 def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
@@ -49,6 +48,8 @@ def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
         np.empty(capacity, dtype=np.int64),
         np.empty(capacity),
         np.empty(capacity),
+        np.empty(capacity),
+        np.empty(capacity),
         np.zeros(1, dtype=np.int64),
     )
 
@@ -56,13 +57,13 @@ def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
 @jit_fused
 def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
     """Subtract ``sum_{r<t} V_ri V_r`` from `row`; four rows at a time save three passes of four."""
-    whole = t - t % 4
-    for r in range(0, whole, 4):
+    unrolled = t - t % 4
+    for r in range(0, unrolled, 4):
         v0, v1, v2, v3 = V[r], V[r + 1], V[r + 2], V[r + 3]
         c0, c1, c2, c3 = v0[i], v1[i], v2[i], v3[i]
         for j in range(row.size):
             row[j] -= c0 * v0[j] + c1 * v1[j] + c2 * v2[j] + c3 * v3[j]
-    for r in range(whole, t):
+    for r in range(unrolled, t):
         v0 = V[r]
         c0 = v0[i]
         for j in range(row.size):
@@ -70,13 +71,13 @@ def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
 
 
 @jit_fused
-def spread(row: Array, pivot: float, white: float, mean: Array, var: Array) -> None:
+def update_posterior(row: Array, pivot: float, residual: float, mean: Array, var: Array) -> None:
     """Finish row t of V, and take the label into all means and variances."""
     for j in range(row.size):
         # V_tj = (k - sum) / L_tt;  mu_j += V_tj z_t;  s_j -= V_tj^2
         v = row[j] / pivot
         row[j] = v
-        mean[j] += v * white
+        mean[j] += v * residual
         var[j] -= v * v
 
 
@@ -96,20 +97,22 @@ def best(pool: Eager) -> int:
 def accept(
     kind: int, amplitude: float, noise: float, pool: Eager, i: int, y: float
 ) -> tuple[int, float]:
-    """Label point i; return (status, r_t), the status as in `pool.accept`."""
-    t = pool.head[0]
-    status, pivot, white, r = last_entries(amplitude, pool.var[i], pool.mean[i], y, noise, t)
+    """Label point i; return (status, r_t), the status as in `selection_lazy.accept`."""
+    t = pool.counters[0]
+    status, pivot, residual, r = last_entries(amplitude, pool.var[i], pool.mean[i], y, noise, t)
     if status != 0:
         return status, r
     row = pool.V[t]
     covariance_row(kind, amplitude, pool.Z, 0, row.size, pool.Z, i, row)
     subtract_rows(pool.V, t, i, row)
-    spread(row, pivot, white, pool.mean, pool.var)
+    update_posterior(row, pivot, residual, pool.mean, pool.var)
     pool.diagonal[t] = pivot
-    pool.white[t] = white
+    pool.residuals[t] = residual
     pool.labels[t] = i
     pool.taken[i] = True
-    pool.head[0] = t + 1
+    pool.y[t] = y
+    pool.bounds[t] = r
+    pool.counters[0] = t + 1  # the last of all: now there is one more
     return 0, r
 
 
@@ -123,22 +126,17 @@ def run(
     order: Ints,
     initial: int,
     target: int,
-    tracker: int,
-    bounds: Array,
-) -> int:
-    """Label points until there are `target` labels or the tracker stops (see `pool.run`)."""
-    t = pool.head[0]
+    rule: int,
+    past_stop: bool,
+) -> tuple[int, int]:
+    """Label points until there are `target` labels or the rule stops (see `selection_lazy.run`)."""
+    t = pool.counters[0]
     while t < target:
         i = order[t] if t < order.size else best(pool)
         status, r = accept(kind, amplitude, noise, pool, i, y[i])
         if status != 0:
-            return status + STOPPED if status > 0 else status
-        if t >= initial:
-            bounds[t - initial] = r
-            if tracker != 0:
-                already = tracker_stopped_at(tracker) > 0
-                tracker_push(tracker, r)
-                if tracker_stopped_at(tracker) > 0 and not already:
-                    return STOPPED
+            return FAILED, status
         t += 1
-    return DONE
+        if t > initial and stops(rule, r) and not past_stop:
+            return STOPPED, 0
+    return DONE, 0

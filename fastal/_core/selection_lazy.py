@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
 from fastal._core.dots import dots
+from fastal._core.ended import DONE, FAILED, STOPPED, stops
 from fastal._core.jit import jit
-from fastal._core.symbols import dgemm, dtrsm, tracker_push, tracker_stopped_at
+from fastal._core.symbols import dgemm, dtrsm
 from fastal._types import Array, Ints
 
 # Rows that one thread completes at a time.
@@ -39,11 +40,8 @@ def panel_size(n: int) -> int:
     return 48 if n >= 4096 else 16
 
 
-# Places in `Pool.head`.
+# Places in `Pool.counters`.
 LABELS, HEAP, COMPLETE = 0, 1, 2
-
-# What `run` returns.
-DONE, STOPPED = 0, 1
 
 
 class Pool(NamedTuple):
@@ -59,9 +57,11 @@ class Pool(NamedTuple):
     heap: Ints  # (N,) points, largest known variance first; labelled ones leave from the top
     labels: Ints  # (T,) points in the order of their labels
     diagonal: Array  # (T,) L_tt
-    white: Array  # (T,) z = L^-1 (y - mean)
+    residuals: Array  # (T,) z = L^-1 (y - mean)
+    y: Array  # (T,) the labels
+    bounds: Array  # (T,) r_t of each
     rows: Array  # (panel_size, T) rows of L of the panel
-    head: Ints  # (3,) number of labels, size of the heap, completed entries
+    counters: Ints  # (3,) number of labels, size of the heap, completed entries
 
 
 def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
@@ -79,6 +79,8 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
         np.empty(capacity, dtype=np.int64),
         np.empty(capacity),
         np.empty(capacity),
+        np.empty(capacity),
+        np.empty(capacity),
         np.empty((panel_size(n), capacity)),
         np.array([0, n, 0]),
     )
@@ -90,15 +92,15 @@ def subtract_dots(V: Array, labels: Ints, first: int, t: int, row: Array) -> Non
 
     Four rows of L at a time share each load of `row`.
     """
-    whole = first + (t - first) // 4 * 4
-    for j in range(first, whole, 4):
+    unrolled = first + (t - first) // 4 * 4
+    for j in range(first, unrolled, 4):
         rows = V[labels[j]], V[labels[j + 1]], V[labels[j + 2]], V[labels[j + 3]]
         a0, a1, a2, a3 = dots(rows, row, first)
         row[j] -= a0
         row[j + 1] -= a1
         row[j + 2] -= a2
         row[j + 3] -= a3
-    for j in range(whole, t):
+    for j in range(unrolled, t):
         row[j] -= dots((V[labels[j]],), row, first)[0]
 
 
@@ -164,9 +166,9 @@ def sift_down(heap: Ints, var: Array, size: int, place: int) -> None:
 @jit
 def best(kind: int, amplitude: float, pool: Pool) -> int:
     """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
-    Z, Zl, V, _, var, level, taken, heap, labels, diagonal, _, _, head = pool
-    t = head[LABELS]
-    size = head[HEAP]
+    Z, Zl, V, _, var, level, taken, heap, labels, diagonal, _, _, _, _, counters = pool
+    t = counters[LABELS]
+    size = counters[HEAP]
     found = -1
     while size > 0:
         i = heap[0]
@@ -180,7 +182,7 @@ def best(kind: int, amplitude: float, pool: Pool) -> int:
             found = i
             break
         sift_down(heap, var, size, 0)
-    head[HEAP] = size
+    counters[HEAP] = size
     return found
 
 
@@ -193,30 +195,32 @@ def accept(
     The status is 0, or as in `cholesky` the order of the minor that fails, negative if the label
     is too far off; nothing has changed then, but that row i is up to date.
     """
-    Z, Zl, V, _, var, level, taken, _, labels, diagonal, whites, _, head = pool
-    t = head[LABELS]
+    Z, Zl, V, _, var, level, taken, _, labels, diagonal, residuals, ys, bounds, _, counters = pool
+    t = counters[LABELS]
     if level[i] < t:
         var[i] = refine(kind, amplitude, Z, Zl, V, labels, diagonal, i, level[i], t, var[i])
         level[i] = t
-    mu = mean + dots((V[i],), whites, t)[0]
-    status, pivot, white, r = last_entries(amplitude, var[i], mu, y, noise, t)
+    mu = mean + dots((V[i],), residuals, t)[0]
+    status, pivot, residual, r = last_entries(amplitude, var[i], mu, y, noise, t)
     if status != 0:
         return status, r
     diagonal[t] = pivot
-    whites[t] = white
+    residuals[t] = residual
     labels[t] = i
     for f in range(Z.shape[0]):
         Zl[f, t] = Z[f, i]
     taken[i] = True
-    head[LABELS] = t + 1
+    ys[t] = y
+    bounds[t] = r
+    counters[LABELS] = t + 1  # the last of all: now there is one more
     return 0, r
 
 
 @jit
 def gather_panel(pool: Pool) -> None:
     """Copy the rows of L that belong to the panel, up to their diagonal."""
-    first = pool.head[COMPLETE]
-    for j in range(pool.head[LABELS] - first):
+    first = pool.counters[COMPLETE]
+    for j in range(pool.counters[LABELS] - first):
         pool.rows[j, : first + j] = pool.V[pool.labels[first + j], : first + j]
         pool.rows[j, first + j] = pool.diagonal[first + j]
 
@@ -244,11 +248,16 @@ def complete_rows(
     # In the eyes of BLAS, which goes column by column, V is V^T:  V^T = L_p^-1 (K^T - L_0 V_0^T)
     text = np.empty(4, dtype=np.uint8)
     text[0], text[1], text[2], text[3] = 84, 78, 76, 85  # T, N, L, U
-    whole = np.empty(4, dtype=np.int32)
-    whole[0], whole[1], whole[2], whole[3] = last - first, high - low, first, V.shape[1]
+    blas_ints = np.empty(4, dtype=np.int32)
+    blas_ints[0], blas_ints[1], blas_ints[2], blas_ints[3] = (
+        last - first,
+        high - low,
+        first,
+        V.shape[1],
+    )
     real = np.empty(2)
     real[0], real[1] = -1.0, 1.0
-    c, w, r = text.ctypes.data, whole.ctypes.data, real.ctypes.data
+    c, w, r = text.ctypes.data, blas_ints.ctypes.data, real.ctypes.data
     target = V.ctypes.data + 8 * (low * V.shape[1] + first)
     if first > 0:
         dgemm(
@@ -260,7 +269,7 @@ def complete_rows(
         w + 12,
     )  # fmt: skip
     # a later use keeps the arguments alive until here
-    text[0], whole[0], real[0] = 0, 0, 0.0
+    text[0], blas_ints[0], real[0] = 0, 0, 0.0
 
 
 @jit
@@ -274,12 +283,12 @@ def shrink_rows(V: Array, first: int, last: int, low: int, high: int, base: Arra
 @jit
 def close_panel(pool: Pool) -> None:
     """Put back the rows of L as they were computed, and order the heap anew."""
-    _, _, V, base, var, level, taken, heap, labels, _, _, rows, head = pool
-    first = head[COMPLETE]
-    last = head[LABELS]
+    _, _, V, base, var, level, taken, heap, labels, _, _, _, _, rows, counters = pool
+    first = counters[COMPLETE]
+    last = counters[LABELS]
     for j in range(last - first):
         V[labels[first + j], first : first + j] = rows[j, first : first + j]
-    head[COMPLETE] = last
+    counters[COMPLETE] = last
     size = 0
     for i in range(taken.size):
         var[i] = base[i]
@@ -287,7 +296,7 @@ def close_panel(pool: Pool) -> None:
         if not taken[i]:
             heap[size] = i
             size += 1
-    head[HEAP] = size
+    counters[HEAP] = size
     for place in range(size // 2 - 1, -1, -1):
         sift_down(heap, var, size, place)
 
@@ -295,14 +304,14 @@ def close_panel(pool: Pool) -> None:
 @jit
 def panel_is_full(pool: Pool) -> bool:
     """Whether it is time to complete a panel."""
-    return pool.head[LABELS] - pool.head[COMPLETE] == pool.rows.shape[0]
+    return pool.counters[LABELS] - pool.counters[COMPLETE] == pool.rows.shape[0]
 
 
 @jit
 def complete_panel(kind: int, amplitude: float, pool: Pool) -> None:
     """Complete a full panel, block by block."""
-    first = pool.head[COMPLETE]
-    last = pool.head[LABELS]
+    first = pool.counters[COMPLETE]
+    last = pool.counters[LABELS]
     n = pool.V.shape[0]
     gather_panel(pool)
     for low in range(0, n, ROWS):
@@ -323,63 +332,29 @@ def run(
     order: Ints,
     initial: int,
     target: int,
-    tracker: int,
-    whole_panels: bool,
-    bounds: Array,
-) -> int:
-    """Label points until there are `target` labels or the tracker stops.
+    rule: int,
+    past_stop: bool,
+    leave_panels: bool,
+) -> tuple[int, int]:
+    """Label points until there are `target` labels or the rule stops.
 
     y : (N,), labels of all points.  order : (m,), points to label first; then the best ones.
-    The first `initial` labels give no bound; the others are written to ``bounds`` and pushed to the
-    tracker at this address (0: none). With `whole_panels` a full panel is left to the caller.
-    Returns DONE, STOPPED, or the status of `accept` shifted by STOPPED away from zero.
+    The bounds of all labels but the first `initial` are given to the rule at this address (0:
+    none); with `past_stop` its stop ends nothing. With `leave_panels` a full panel is left to the
+    caller. Returns (reason, status): DONE, STOPPED, or FAILED with the status of `accept`.
     """
-    t = pool.head[LABELS]
+    t = pool.counters[LABELS]
     while t < target:
         i = order[t] if t < order.size else best(kind, amplitude, pool)
         status, r = accept(kind, amplitude, mean, noise, pool, i, y[i])
         if status != 0:
-            return status + STOPPED if status > 0 else status
-        stopped = False
-        if t >= initial:
-            bounds[t - initial] = r
-            if tracker != 0:
-                # a bound is finite, and memory for it small: the status is not looked at
-                already = tracker_stopped_at(tracker) > 0
-                tracker_push(tracker, r)
-                stopped = tracker_stopped_at(tracker) > 0 and not already
+            return FAILED, status
         t += 1
+        stopped = t > initial and stops(rule, r) and not past_stop
         if panel_is_full(pool):
-            if whole_panels:
-                return STOPPED if stopped else DONE
+            if leave_panels:
+                return (STOPPED if stopped else DONE), 0
             complete_panel(kind, amplitude, pool)
         if stopped:
-            return STOPPED
-    return DONE
-
-
-@jit
-def error_rows(
-    amplitude: float,
-    mean: float,
-    V: Array,
-    white: Array,
-    y: Array,
-    n: int,
-    rows: int,
-    errors: Array,
-) -> None:
-    """Add ``(y_i - mu_i)^2 + s_i`` of the first `rows` rows, after each of n labels, to `errors`.
-
-    V : (>= rows, >= n), rows of test points.  white : (>= n,).  y : (>= rows,).  errors : (n,).
-    """
-    for i in range(rows):
-        row = V[i]
-        mu = mean
-        s = amplitude
-        for t in range(n):
-            v = row[t]
-            mu += v * white[t]
-            s -= v * v
-            e = y[i] - mu
-            errors[t] += e * e + max(s, 0.0)
+            return STOPPED, 0
+    return DONE, 0

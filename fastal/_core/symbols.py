@@ -1,4 +1,4 @@
-"""C functions as Numba sees them: those of the tracker, and some of BLAS and LAPACK.
+"""C functions as Numba sees them: those of stopping rules, and some of BLAS and LAPACK.
 
 `llvmlite.binding.add_symbol` gives each address a name; compiled code refers to the name, so that
 functions calling it can be cached on disk (a ctypes pointer would forbid that). With the JIT
@@ -41,6 +41,21 @@ tracker_p_value = _bind("tracker_p_value", types.float64, types.intp)
 tracker_n_runs = _bind("tracker_n_runs", types.int64, types.intp)
 tracker_reset = _bind("tracker_reset", types.void, types.intp)
 tracker_free = _bind("tracker_free", types.void, types.intp)
+
+# what is still to come, likewise
+_STILL = "fastal._core.still"
+still_new = _bind("still_new", types.intp, types.float64, types.int64, types.int64, module=_STILL)
+still_push = _bind("still_push", types.int32, types.intp, types.float64, module=_STILL)
+still_stopped_at = _bind("still_stopped_at", types.int64, types.intp, module=_STILL)
+still_left = _bind("still_left", types.float64, types.intp, module=_STILL)
+still_reset = _bind("still_reset", types.void, types.intp, module=_STILL)
+still_free = _bind("still_free", types.void, types.intp, module=_STILL)
+
+# any criterion that needs no Python (`CompiledRule.lend`)
+_RULE = "fastal._core.rule"
+rule_push = _bind("rule_push", types.int32, types.intp, types.float64, module=_RULE)
+rule_stopped_at = _bind("rule_stopped_at", types.int64, types.intp, module=_RULE)
+rule_reset = _bind("rule_reset", types.void, types.intp, module=_RULE)
 
 # BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"

@@ -34,6 +34,11 @@ cdef struct Tracker:
     double median
     int64_t streak          # rejections in a row
     int64_t stopped_at      # n_pushed at the stop, 0 before it
+    int64_t stop_n          # n, n_below, crossings and median at the stop
+    int64_t stop_below
+    int64_t stop_crossings
+    double stop_median
+    int64_t epoch           # changes whenever earlier values are no longer there
     # the values in order, and the distinct ones in a hash table and two heaps
     double *values
     int64_t values_capacity

@@ -414,6 +414,12 @@ cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
     return tracker_new_with(rule)
 
 
+cdef inline void note_stop(Tracker *t) noexcept nogil:
+    t.stopped_at = t.n_pushed
+    t.stop_n, t.stop_below, t.stop_crossings = t.n, t.n_below, t.crossings
+    t.stop_median = t.median
+
+
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
     cdef Tracker *t = tracker
     cdef int status
@@ -426,7 +432,7 @@ cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
     t.streak = t.streak + 1 if status else 0
     if (t.stopped_at == 0 and t.streak >= t.rule.patience and t.n_pushed >= t.rule.min_bounds
             and (t.rule.horizon == 0 or t.n_pushed <= t.rule.horizon)):
-        t.stopped_at = t.n_pushed
+        note_stop(t)
     return status
 
 
@@ -456,6 +462,7 @@ cdef void tracker_reset(Tracker *tracker) noexcept nogil:
     t.n_lower = t.n_upper = 0
     t.last = -1
     t.median = NAN
+    t.epoch += 1
     t.safe_runs, t.safe_below, t.safe_above = 0, t.safe_count, t.safe_count
     t.rejected_runs, t.rejected_below, t.rejected_above = -1, 0, 0
     if t.capacity:
@@ -598,6 +605,25 @@ cdef class RunsTracker:
             self.refuse(status, 0)
         return self.tracker.stopped_at
 
+    def restore(self, const double[::1] values not None, int64_t stopped_at):
+        """Take the values of a saved tracker, and its stop as it was: nothing is decided anew."""
+        cdef Tracker *t = self.tracker
+        cdef int64_t i
+        cdef int status
+        self.check()
+        if t.n_pushed:
+            raise ValueError(f"there are {t.n_pushed} values already")
+        t.stopped_at = -1               # no stop of its own
+        for i in range(values.shape[0]):
+            status = tracker_push(t, values[i])
+            if status < 0:
+                tracker_reset(t)
+                self.refuse(status, values[i])
+            if t.n_pushed == stopped_at:
+                note_stop(t)
+        if t.stopped_at < 0:
+            t.stopped_at = 0
+
     def reset(self):
         """Forget all values."""
         self.check()
@@ -613,6 +639,7 @@ cdef class RunsTracker:
         if self.tracker.n_pushed != n_pushed:
             raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
         self.tracker, other.tracker = other.tracker, self.tracker
+        self.tracker.epoch = max(self.tracker.epoch, other.tracker.epoch) + 1
 
     def lend(self):
         """Return the address of the C struct for code that holds no GIL, until `take_back`."""
@@ -646,6 +673,8 @@ cdef class RunsTracker:
         t.n_pushed, t.n, t.n_below = old.n_pushed, old.n, old.n_below
         t.crossings, t.median = old.crossings, old.median
         t.streak, t.stopped_at = old.streak, old.stopped_at
+        t.stop_n, t.stop_below = old.stop_n, old.stop_below
+        t.stop_crossings, t.stop_median = old.stop_crossings, old.stop_median
         return new
 
     def p_value(self, int alternative=LESS):
@@ -656,6 +685,28 @@ cdef class RunsTracker:
             return 1.0
         return runs_p_value(t.crossings + 1, t.n_below, t.n - t.n_below, alternative, t.rule.method,
                             False)
+
+    def evidence(self):
+        """Return (stopped, values, tested, below, runs, median, p-value) of the decision.
+
+        They are those of the stop if there was one, else those of now; O(1) but for the tail.
+        """
+        self.check()
+        cdef Tracker *t = self.tracker
+        cdef int64_t pushed = t.n_pushed, n = t.n, below = t.n_below, crossings = t.crossings
+        cdef double median = t.median, p = 1
+        if t.stopped_at:
+            pushed, n, below = t.stopped_at, t.stop_n, t.stop_below
+            crossings, median = t.stop_crossings, t.stop_median
+        if n >= 2:
+            p = runs_p_value(crossings + 1, below, n - below, t.rule.alternative, t.rule.method,
+                             False)
+        return t.stopped_at > 0, pushed, n, below, crossings + 1 if n else 0, median, p
+
+    @property
+    def epoch(self):
+        """A number that changes whenever earlier values are no longer there."""
+        return self.tracker.epoch
 
     def values(self, double[::1] out not None):
         """Copy all pushed values into `out`, of length `n_pushed`."""

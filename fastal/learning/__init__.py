@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fastal.learning.learner import ActiveLearner as ActiveLearner
     from fastal.learning.run import Run as Run
     from fastal.learning.run import learn as learn
+    from fastal.learning.selection import ErrorCurves as ErrorCurves
     from fastal.learning.selection import Selection as Selection
 
 __getattr__, __dir__, __all__ = attach(
@@ -18,7 +19,7 @@ __getattr__, __dir__, __all__ = attach(
         "learner": "ActiveLearner",
         "run": "Run learn",
         "inputs": "check_test_set",
-        "selection": "Selection",
+        "selection": "ErrorCurves Selection",
         "classes": "ClassSelection",
     },
 )

@@ -6,27 +6,67 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastal._types import Array, Ints
+from fastal._types import Array, Bools, Ints
 from fastal._validation import class_labels
+from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
+    from fastal._core.rule import CompiledRule
     from fastal.models.classifier import LaplaceClassifier
 
 
 class ClassSelection:
-    """The same for a classifier: mean and variance of all points are computed when asked for."""
+    """Mean and variance of all points are computed when asked for."""
 
-    def __init__(self, gp: LaplaceClassifier, points: Array, capacity: int) -> None:
+    compilable = False
+
+    def __init__(
+        self, gp: LaplaceClassifier, points: Array, order: Ints, n_initial: int, capacity: int
+    ) -> None:
         self.gp, self.model = gp, gp.copy()
         self.points, self.Z = points, gp.prior.scale("X", points)
-        self.labels: Ints = np.empty(capacity, dtype=np.int64)
+        self.order, self.n_initial = order, n_initial
+        self._labels: Ints = np.empty(capacity, dtype=np.int64)
+        self._y, self._bounds = np.empty(capacity), np.empty(capacity)
         self.taken = np.zeros(len(points), dtype=np.bool_)
         self._marginals: tuple[Array, Array] | None = None
 
     @property
-    def state(self) -> ClassSelection:
-        """What a learner reads: labels, taken, mean and var."""
-        return self
+    def labels(self) -> Ints:
+        """Points in the order of their labels."""
+        return self._labels[: self.n_labels]
+
+    @property
+    def y(self) -> Array:
+        """Their labels."""
+        return self._y[: self.n_labels]
+
+    @property
+    def bounds(self) -> Array:
+        """Bound of each label after the initial ones."""
+        return self._bounds[self.n_initial : self.n_labels]
+
+    @property
+    def residuals(self) -> Array:
+        """Not known of a classifier."""
+        raise TypeError("a classifier has no residuals")
+
+    @property
+    def unlabelled(self) -> Bools:
+        """Which points have no label."""
+        left: Bools = np.logical_not(self.taken)
+        return left
+
+    def posterior(self) -> tuple[Array, Array]:
+        """Return mean and variance of the latent function at every point."""
+        mean, var = self._posterior()
+        return mean.copy(), np.maximum(var, 0.0)
+
+    def run(
+        self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int
+    ) -> None:
+        """Labels of a classifier are taken one by one."""
+        raise TypeError("a classifier has no compiled selection")
 
     @property
     def n_labels(self) -> int:
@@ -48,10 +88,13 @@ class ClassSelection:
             self._marginals = self.model._marginals(self.Z)
         return self._marginals
 
-    def grow(self, capacity: int) -> None:
-        """Make room for more labels."""
-        if capacity > self.labels.size:
-            self.labels = np.r_[self.labels, np.empty(capacity - self.labels.size, dtype=np.int64)]
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many labels."""
+        more = capacity - self._labels.size
+        if more > 0:
+            self._labels = np.r_[self._labels, np.empty(more, dtype=np.int64)]
+            self._y = np.r_[self._y, np.empty(more)]
+            self._bounds = np.r_[self._bounds, np.empty(more)]
 
     def best(self) -> int:
         """Return the unlabelled point whose class is least certain, the first among equals."""
@@ -65,11 +108,14 @@ class ClassSelection:
     def accept(self, index: int, y: float) -> float:
         """Label a point; return its bound."""
         before = self.n_labels
-        self.labels[before] = index
+        self._labels[before], self._y[before] = index, y
+        self._bounds[before] = np.nan  # until it is known
         try:
-            return self.model.add(self.points[index], y)
+            r = self.model.add(self.points[index], y)
+            self._bounds[before] = r
+            return r
         except ValueError as error:
-            raise ValueError(f"the label of point {index} is of no use: {error}") from None
+            raise ValueError(f"invalid label for point {index}: {error}") from None
         finally:
             if self.n_labels > before:
                 self.taken[index] = True
@@ -77,29 +123,28 @@ class ClassSelection:
 
     def settle(self) -> None:
         """Complete what was interrupted: labels are taken wholly, or not at all."""
-        self.taken[self.labels[: self.n_labels]] = True
+        self.taken[self.labels] = True
         self._marginals = None
-
-    def last_bound(self, y: float) -> float:
-        """Return the bound of the last label again."""
         last = self.n_labels - 1
-        again = self.model.copy()
-        again.rewind(last)
-        return again.add(self.points[self.labels[last]], y)
+        if last >= 0 and np.isnan(self._bounds[last]):
+            again = self.model.copy()
+            again.rewind(last)
+            self._bounds[last] = again.add(self.points[self._labels[last]], float(self._y[last]))
 
     def frozen(self) -> ClassSelection:
         """Return another one that later labels do not change."""
         new = type(self).__new__(type(self))
         vars(new).update(vars(self))
         new.model = self.model.copy()
-        new.labels, new.taken = self.labels.copy(), self.taken.copy()
+        for name in ("_labels", "_y", "_bounds", "taken"):
+            setattr(new, name, getattr(self, name).copy())
         return new
 
-    def errors(self, X: Array, y: Array, threads: int) -> Array:
+    def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
         """Return the expected loss on a test set after each label, all labels taken once more."""
         signs, _ = class_labels("test", y, None, self.model._negative)
         Z, model, losses = self.gp.prior.scale("test", X), self.gp.copy(), np.empty(self.n_labels)
         for t, index in enumerate(self.labels[: self.n_labels].tolist()):
             model._append(self.Z[:, index, None], self.model._state.sign[t : t + 1], None)
             losses[t] = model._losses(Z, signs).mean()
-        return losses
+        return ErrorCurves(losses, np.full(len(losses), np.nan))

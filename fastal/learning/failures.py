@@ -1,19 +1,32 @@
-"""What the status of a kernel means, as an exception."""
+"""What the status of a kernel means, as an exception: the only place that says it."""
 
 from __future__ import annotations
-
-from typing import NoReturn
 
 import numpy as np
 
 
-def _fail(status: int, index: int, y: float) -> NoReturn:
+def failure(status: int, of: str = "") -> Exception:
+    """Return the exception for a label that could not be taken.
+
+    Parameters
+    ----------
+    status : int
+        From a kernel: the number of the label at which the factor breaks down, or minus that of a
+        label that is too far off.
+    of : str
+        Whose label it is, such as " of run 3" or " (point 17)".
+
+    Returns
+    -------
+    Exception
+        To be raised or recorded.
+    """
     if status < 0:
-        raise ValueError(
-            f"the label {y} of point {index} is too far from what the prior can explain: centre "
-            "and scale the labels, or set `mean` and `amplitude` of the process"
+        return ValueError(
+            f"label {-status}{of} is too far from what the prior can explain: centre and scale "
+            "the labels, or set `mean` and `amplitude` of the process"
         )
-    raise np.linalg.LinAlgError(
-        f"the factor breaks down at label {status} (point {index}): the point repeats others to "
-        "the last digit; increase the noise variance or leave out duplicates"
+    return np.linalg.LinAlgError(
+        f"the factor breaks down at label {status}{of}: its point repeats others to the last "
+        "digit; increase the noise variance or leave out duplicates"
     )

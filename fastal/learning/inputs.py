@@ -14,24 +14,27 @@ from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess, warn_if_far
+from fastal.stopping.criterion import Criterion
 
 Acquisition = str | Callable[[Array, Array], ArrayLike]
 
 Model = GaussianProcess | LaplaceClassifier
 
 
-def _workers(threads: int | None) -> int:
+def check_threads(threads: int | None) -> int:
+    """Return a number of threads; one per core by default."""
     return cores() if threads is None else check.threads("threads", threads)
 
 
-def _label(value: Any, index: int) -> float:
+def check_label(value: Any, index: int) -> float:
+    """Check a label that an oracle returned for a point."""
     try:
         return check.real("y", value)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"the label of point {index} is of no use: {error}") from None
+        raise type(error)(f"invalid label for point {index}: {error}") from None
 
 
-def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, int]:
+def first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, int]:
     """Return the points to label first, and how many of them are initial."""
     if np.ndim(initial) == 0:
         number = check.count("initial", initial)
@@ -45,6 +48,40 @@ def _first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints,
     return chosen, len(chosen)
 
 
+def check_model(gp: Any) -> Model:
+    """Check for a model without labels."""
+    if not isinstance(gp, Model):
+        raise TypeError(
+            f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.short_repr(gp)}"
+        )
+    if gp.n_labels:
+        raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
+    return gp
+
+
+def fresh_criterion(name: str, criterion: Any) -> Criterion:
+    """Check for a criterion; return a copy without bounds, which a pool's own process will give."""
+    if not isinstance(criterion, Criterion):
+        raise TypeError(
+            f"`{name}` must be a Stopper or criterion, got {check.short_repr(criterion)}"
+        )
+    new = criterion.copy().reset()
+    if getattr(new, "gp", None) is not None:
+        new.gp = None  # type: ignore[attr-defined]
+    return new
+
+
+def budget(max_labels: Any, n_initial: int, n: int) -> int:
+    """Check for the number of labels that can be had; the whole pool by default."""
+    most = n if max_labels is None else check.count("max_labels", max_labels, 1)
+    if not (max(1, n_initial) <= most <= n):
+        raise ValueError(
+            f"`max_labels` must be between `initial` ({n_initial}) and the size of the pool ({n}), "
+            f"got {check.short_repr(most)}"
+        )
+    return most
+
+
 def check_test_set(test: Any, features: int) -> tuple[Array, Array]:
     """Check for a pair of inputs and labels."""
     if not isinstance(test, tuple | list) or len(test) != 2:
@@ -55,7 +92,7 @@ def check_test_set(test: Any, features: int) -> tuple[Array, Array]:
     return X, check.vector("test", test[1], len(X))
 
 
-def _choice(acquisition: str, gp: Model) -> str:
+def acquisition_name(acquisition: str, gp: Model) -> str:
     """Return the name of the acquisition; a classifier's default is its own."""
     if isinstance(gp, GaussianProcess):
         return check.option("acquisition", acquisition, ("max_variance", "random"))
@@ -64,13 +101,14 @@ def _choice(acquisition: str, gp: Model) -> str:
     return "uncertainty" if name == "max_variance" else name
 
 
-def _look_at(gp: Model, name: str, y: Array) -> None:
-    """Refuse labels that are of no use to a classifier; warn of those far from a process."""
+def check_labels(gp: Model, name: str, y: Array) -> None:
+    """Refuse labels that are invalid for a classifier; warn of those far from a process."""
     if isinstance(gp, LaplaceClassifier):
         check.class_labels(name, y, None, None)
     elif name == "y":
         warn_if_far(gp, y)
 
 
-def _checksum(points: Array) -> str:
+def checksum(points: Array) -> str:
+    """Return what tells one pool from another."""
     return f"{points.shape[0]}x{points.shape[1]} {hashlib.sha256(points.tobytes()).hexdigest()}"

@@ -13,17 +13,20 @@ from fastal import _validation as check
 from fastal._state import restore_model, state_count, state_values
 from fastal._threads import lock_of
 from fastal._types import Array
+from fastal.learning.choose import choose
 from fastal.learning.inputs import (
     Model,
-    _checksum,
-    _choice,
-    _first_points,
+    acquisition_name,
+    budget,
+    check_model,
     check_test_set,
+    checksum,
+    first_points,
+    fresh_criterion,
 )
-from fastal.learning.selection import Selection, _selection_of
 from fastal.models.gp import GaussianProcess, warn_if_far
+from fastal.stopping.by_bounds import ByBounds
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
@@ -36,7 +39,7 @@ LOCKS = ("_writing", "_here")
 
 
 class ActiveLearner:
-    """Active learning that is asked and told, for loops that live in another program.
+    """Ask-and-tell active learner, for programs that run the labelling loop themselves.
 
     Parameters
     ----------
@@ -102,52 +105,48 @@ class ActiveLearner:
         acquisition: Acquisition = "max_variance",
         seed: int | None = None,
     ) -> None:
-        if not isinstance(gp, Model):
-            raise TypeError(
-                f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.short_repr(gp)}"
-            )
-        if gp.n_labels:
-            raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
-        if not isinstance(stopper, Criterion):
-            raise TypeError(
-                f"`stopper` must be a Stopper or criterion, got {check.short_repr(stopper)}"
-            )
-        scale = gp.lengthscale
-        features = None if isinstance(scale, float) else len(scale)
-        self.points = check.points("X", X, features)
+        check_model(gp)
+        new_stopper = fresh_criterion("stopper", stopper)
+        self.points = check.points("X", X, gp.prior.features)
         n = len(self.points)
         if n == 0:
             raise ValueError("`X` must have at least one row, got 0")
         index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
         self.names = None if index is None else list(index)
         if not callable(acquisition):
-            acquisition = _choice(acquisition, gp)
+            acquisition = acquisition_name(acquisition, gp)
         self.acquisition = acquisition
         rng = np.random.default_rng(None if seed is None else check.seed("seed", seed))
-        self.order, self.n_initial = _first_points(initial, n, rng)
+        order, n_initial = first_points(initial, n, rng)
         if acquisition == "random":
-            rest = np.setdiff1d(np.arange(n), self.order)
-            self.order = np.r_[self.order, rng.permutation(rest)]
-        self.max_labels = n if max_labels is None else check.count("max_labels", max_labels, 1)
-        if not (max(1, self.n_initial) <= self.max_labels <= n):
-            raise ValueError(
-                f"`max_labels` must be between `initial` ({self.n_initial}) and the size of the "
-                f"pool ({n}), got {check.short_repr(self.max_labels)}"
-            )
+            rest = np.setdiff1d(np.arange(n), order)
+            order = np.r_[order, rng.permutation(rest)]
+        self.max_labels = budget(max_labels, n_initial, n)
         self.gp = gp.copy()
-        self.stopper = stopper.copy().reset()
-        if isinstance(self.stopper, Stopper) and self.stopper.gp is not None:
-            self.stopper.gp = None  # the learner's own process gives the bounds
-        self._selection = _selection_of(
-            self.gp, self.points, self.max_labels, callable(acquisition)
+        self.stopper = new_stopper
+        self._selection = choose(
+            self.gp, self.points, order, n_initial, self.max_labels, callable(acquisition)
         )
-        self._y: list[float] = []
-        self._bounds: list[float] = []
         self._model: Any = self._selection.model
         self._asked: int | None = None
         self._source: Any = None  # where `learn` takes labels from
         self._driven = False  # whether `learn` or `Run.resume` is at work
+        self._tell_horizon()
         self.stopper.start(self)
+
+    def _tell_horizon(self) -> None:
+        """Tell the criterion how many bounds there can be."""
+        self.stopper.expect(max(0, min(self.max_labels, self.n_pool) - self.n_initial))
+
+    @property
+    def order(self) -> Ints:
+        """Rows of the pool that come first, whatever is known of them."""
+        return self._selection.order
+
+    @property
+    def n_initial(self) -> int:
+        """Number of labels at the beginning that give no bound."""
+        return self._selection.n_initial
 
     @property
     def n_pool(self) -> int:
@@ -157,7 +156,7 @@ class ActiveLearner:
     @property
     def n_labels(self) -> int:
         """Number of labels so far."""
-        return len(self._y)
+        return self._selection.n_labels
 
     @property
     def stopped(self) -> bool:
@@ -182,23 +181,19 @@ class ActiveLearner:
     @property
     def last_bound(self) -> float:
         """Bound of the last label."""
-        return self._bounds[-1]
+        return float(self._selection.bounds[-1])
 
     @property
     def residuals(self) -> Array:
         """Distances of the labels from their predictions before them, in standard deviations."""
-        # z_t = (y_t - mu_t) / sqrt(s_t + noise), the whitened labels
         with self._lock():
-            state: Any = self._selection.state
-            z: Array = state.white[: self.n_labels]
-            return z
+            return self._selection.residuals
 
     @property
     def unlabelled(self) -> NDArray[np.bool_]:
         """Which points have no label."""
         with self._lock():
-            left: NDArray[np.bool_] = np.logical_not(self._selection.state.taken)
-            return left
+            return self._selection.unlabelled
 
     @property
     def largest_variance(self) -> float:
@@ -215,17 +210,17 @@ class ActiveLearner:
                 self._model._warned = True  # said already
             known, n = self._model.n_labels, self.n_labels
             if known < n:
-                new = self._selection.state.labels[known:n]
-                self._model.add_batch(self.points[new], self._y[known:n])
+                new = self._selection.labels[known:n]
+                self._model.add_batch(self.points[new], self._selection.y[known:n])
             return self._model
 
     @property
     def compilable(self) -> bool:
         """Whether labels given as an array need no Python in between."""
         return (
-            isinstance(self._selection, Selection)
-            and isinstance(self.stopper, Stopper)
+            self._selection.compilable
             and not callable(self.acquisition)
+            and self.stopper.compiled is not None
         )
 
     def ask(self) -> int:
@@ -263,15 +258,14 @@ class ActiveLearner:
         if t < len(self.order):
             self._asked = int(self.order[t])
         elif callable(self.acquisition):
-            state = self._selection.state
             scores = check.finite_array(
-                "acquisition", self.acquisition(state.mean.copy(), np.maximum(state.var, 0.0))
+                "acquisition", self.acquisition(*self._selection.posterior())
             )
             if scores.shape != (self.n_pool,):
                 raise ValueError(
                     f"`acquisition` must return {self.n_pool} scores, got shape {scores.shape}"
                 )
-            self._asked = int(np.argmax(np.where(state.taken, -np.inf, scores)))
+            self._asked = int(np.argmax(np.where(self._selection.unlabelled, scores, -np.inf)))
         else:
             self._asked = self._selection.best()
         return self._asked
@@ -304,29 +298,24 @@ class ActiveLearner:
         index, before = self._ask(), self.n_labels
         if isinstance(self.gp, GaussianProcess):
             warn_if_far(self.gp, np.array([y]))
-        self._selection.grow(min(self.max_labels, self.n_pool))  # it may have been raised
-        r: float | None = None
+        self._selection.reserve(min(self.max_labels, self.n_pool))  # it may have been raised
         seen = False
         try:
-            r = self._selection.accept(index, y)
-            self._record(y, r)
+            self._selection.accept(index, y)
+            self._told()
             seen = True
             self._show()
         except BaseException:
             # Ctrl-C is heard when a long computation is over: the label has been taken by then
             if self._selection.n_labels > before:
                 self._selection.settle()
-                self._record(y, self._selection.last_bound(y) if r is None else r)
-                if not seen or (isinstance(self.stopper, Stopper) and self._behind()):
+                self._told()
+                if not seen or (isinstance(self.stopper, ByBounds) and self._behind()):
                     self._show()
             raise
 
-    def _record(self, y: float, r: float) -> None:
-        """Write down the last label of the selection, if that has not been done."""
-        n = self._selection.n_labels
-        if n > self.n_initial:
-            self._bounds[n - 1 - self.n_initial :] = [r]
-        self._y[n - 1 :] = [y]  # the last of all: now there is one more
+    def _told(self) -> None:
+        """Ask for another point next."""
         self._asked = None
         self._remember(None)
 
@@ -336,35 +325,28 @@ class ActiveLearner:
             self.stopper.after_label(self)
 
     def _behind(self) -> bool:
-        """Whether there is a bound that the stopper has not got."""
-        return len(self.stopper.history) < len(self._bounds)
+        """Whether there is a bound that the criterion has not got."""
+        return len(self.stopper.history) < len(self._selection.bounds)
 
-    def _compiled(self, y: Array, target: int, threads: int) -> None:
-        """Label points up to `target`, or until the stopper stops: one compiled call."""
-        stopper = self.stopper
-        assert isinstance(stopper, Stopper)
-        assert isinstance(self._selection, Selection)
-        bounds = np.empty(max(0, target - self.n_initial))
+    def run_compiled(self, y: Array, target: int, threads: int) -> None:
+        """Label points up to `target`, or until the criterion stops: one compiled call.
+
+        Parameters
+        ----------
+        y : array, shape (n,)
+            Labels of all points.
+        target : int
+            Number of labels.
+        threads : int
+            Threads for large pools.
+        """
         with self._turn():
-            before, target = self.n_labels, min(target, self.n_pool)
-            self._selection.grow(target)
-            # Without the GIL, and with the stopper's own tracker: nobody else may use it.
+            target = min(target, self.n_pool)
+            self._selection.reserve(target)
             try:
-                tracker = stopper._tracker.lend()
-            except RuntimeError:  # somebody has it, and will be done with it
-                raise
-            except BaseException:  # Ctrl-C: by then it is lent
-                stopper._tracker.take_back()
-                raise
-            try:
-                self._selection.run(y, self.order, self.n_initial, target, tracker, threads, bounds)
+                self._selection.run(y, target, self.stopper.compiled, False, threads)
             finally:
-                stopper._tracker.take_back()
                 self._selection.settle()
-                after = self._selection.n_labels
-                done = slice(max(0, before - self.n_initial), max(0, after - self.n_initial))
-                self._bounds[done.start :] = bounds[done].tolist()
-                self._y[before:] = y[self._selection.state.labels[before:after]].tolist()
                 self._asked = None
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
@@ -388,7 +370,7 @@ class ActiveLearner:
             return self._run(checked, workers, self.stopper.copy())
 
     def _run(self, test: tuple[Array, Array] | None, threads: int, stopper: Criterion) -> Run:
-        errors = None if test is None else self._selection.errors(*test, threads)
+        errors = None if test is None else self._selection.test_errors(*test, threads)
         from fastal.learning.run import Run  # which runs learners
 
         return Run(self, errors, test, stopper)
@@ -403,19 +385,18 @@ class ActiveLearner:
         """
         name = self.acquisition if isinstance(self.acquisition, str) else None
         with self._lock():
-            n = self.n_labels
             return {
                 "kind": "ActiveLearner",
                 "version": 1,
-                "pool": _checksum(self.points),
+                "pool": checksum(self.points),
                 "gp": self.gp.to_dict(),
                 "stopper": self.stopper.to_dict(),
                 "acquisition": name,
                 "order": self.order.tolist(),
                 "n_initial": self.n_initial,
                 "max_labels": self.max_labels,
-                "indices": self._selection.state.labels[:n].tolist(),
-                "labels": self._y[:n],
+                "indices": self._selection.labels.tolist(),
+                "labels": self._selection.y.tolist(),
                 "asked": self._asked,
             }
 
@@ -427,8 +408,6 @@ class ActiveLearner:
                 "stopper": self.stopper.copy(),
                 "_selection": selection,
                 "_model": selection.model,
-                "_y": self._y[:],
-                "_bounds": self._bounds[:],
                 "_driven": False,
             }
 
@@ -484,9 +463,9 @@ class ActiveLearner:
                 max_labels=most,
                 acquisition=name or acquisition,  # type: ignore[arg-type]
             )
-            if _checksum(new.points) != pool:
+            if checksum(new.points) != pool:
                 raise ValueError("`X` is another pool than the saved one")
-            new.order = np.array(first, dtype=np.int64)
+            new._selection.order = np.array(first, dtype=np.int64)
             for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
                 new._ask()  # the lazy selection then computes in the same order, to the last digit
                 new._refuse_taken("indices", state_count("indices", index))
@@ -504,7 +483,7 @@ class ActiveLearner:
         return new
 
     def _refuse_taken(self, name: str, index: int) -> None:
-        if index >= self.n_pool or self._selection.state.taken[index]:
+        if index >= self.n_pool or not self._selection.unlabelled[index]:
             raise ValueError(
                 f"`state` is damaged: `{name}`: row {check.short_repr(index)} is out of "
                 "the pool, or "

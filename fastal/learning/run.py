@@ -10,19 +10,21 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._types import Array, Ints
-from fastal.learning.inputs import _label, _look_at, _workers, check_test_set
+from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
+from fastal.stopping.still import ROUNDING, still_to_come
 from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fastal.learning.inputs import Acquisition, Model
+    from fastal.learning.selection import ErrorCurves
     from fastal.stopping.criterion import Criterion
 
 
 class Run:
-    """What came of active learning over a pool.
+    """Result of active learning over a pool.
 
     Attributes
     ----------
@@ -44,26 +46,42 @@ class Run:
         What the stopper says.
     errors : array or None
         Expected loss on the test set after 1, 2, ... labels.
+    rmse : array or None
+        Root mean square of y minus the posterior mean on the test set after 1, 2, ... labels, in
+        the units of y; for a classifier, share of wrong classes.
+    left : array
+        Share of all movement of the model that is still to come after each bound (see
+        `StillToCome`), whatever the criterion; NaN where it is not defined.
     stopper : Stopper
         The stopper with all bounds.
     """
 
     def __init__(
-        self, learner: ActiveLearner, errors: Array | None, test: Any, stopper: Criterion
+        self, learner: ActiveLearner, errors: ErrorCurves | None, test: Any, stopper: Criterion
     ) -> None:
         self._learner = learner
         self._test = test
         self._gp: Any = None
+        selection = learner._selection
         n = learner.n_labels
-        self.indices: Ints = learner._selection.state.labels[:n].copy()
-        self.labels: Array = np.array(learner._y[:n])
-        self.bounds: Array = np.array(learner._bounds[: max(0, n - learner.n_initial)])
+        self.indices: Ints = selection.labels.copy()
+        self.labels: Array = selection.y.copy()
+        self.bounds: Array = selection.bounds.copy()
         self.n_labels = n
         self.n_initial = min(n, learner.n_initial)
         self.n_pool = learner.n_pool
         self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
         self.stopper = stopper
-        self.errors = errors
+        self._horizon = max(0, min(learner.max_labels, learner.n_pool) - learner.n_initial)
+        self.errors: Array | None = None if errors is None else errors.loss
+        self.rmse: Array | None = None if errors is None else errors.rmse
+
+    @property
+    def left(self) -> Array:
+        """Share of all movement of the model that is still to come after each bound."""
+        if not self._horizon or (self.bounds < ROUNDING).any():
+            return np.full(len(self.bounds), np.nan)
+        return still_to_come(self.bounds, self._horizon)
 
     @property
     def stopped(self) -> bool:
@@ -134,11 +152,11 @@ class Run:
         given = None if max_labels is None else check.count("max_labels", max_labels, 1)
 
         # all checks before the first change
-        _workers(threads)
+        check_threads(threads)
         if test is not None:
-            _look_at(learner.gp, "test", check_test_set(test, learner.points.shape[1])[1])
+            check_labels(learner.gp, "test", check_test_set(test, learner.points.shape[1])[1])
         if labels is not None and not callable(labels):
-            _look_at(learner.gp, "y", check.vector("y", labels, learner.n_pool))
+            check_labels(learner.gp, "y", check.vector("y", labels, learner.n_pool))
 
         def prepare() -> None:
             if learner.n_labels != self.n_labels:
@@ -153,13 +171,14 @@ class Run:
                     f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
                     f"{check.short_repr(most)}"
                 )
-            learner._selection.grow(most)
+            learner._selection.reserve(most)
             learner.stopper = self.stopper.copy()
             learner.max_labels = most
+            learner._tell_horizon()
 
         source = learner._source if labels is None else labels
         test = self._test if test is None else test
-        return _go(learner, source, test, None, threads, False, prepare)
+        return run_campaign(learner, source, test, None, threads, False, prepare)
 
     @property
     def finished(self) -> bool:
@@ -203,6 +222,8 @@ class Run:
             "bounds": self.bounds.tolist(),
             "p_values": self.p_values.tolist(),
             "errors": None if self.errors is None else self.errors.tolist(),
+            "rmse": None if self.rmse is None else self.rmse.tolist(),
+            "left": [None if np.isnan(share) else share for share in self.left.tolist()],
             "stopped": self.stopped,
             "stopped_at": self.stopped_at,
             "savings": self.savings,
@@ -264,7 +285,7 @@ def learn(
     Returns
     -------
     Run
-        What came of it. If the oracle raises, or returns no finite number, the exception has the
+        Its result. If the oracle raises, or returns no finite number, the exception has the
         run so far as its attribute ``run``, which can be resumed.
 
     Examples
@@ -289,10 +310,12 @@ def learn(
         acquisition=acquisition,
         seed=seed,
     )
-    return _go(learner, y_or_oracle, test, on_label, threads, check.flag("progress", progress))
+    return run_campaign(
+        learner, y_or_oracle, test, on_label, threads, check.flag("progress", progress)
+    )
 
 
-def _go(
+def run_campaign(
     learner: ActiveLearner,
     source: Any,
     test: Any,
@@ -301,10 +324,11 @@ def _go(
     progress: bool,
     prepare: Callable[[], None] | None = None,
 ) -> Run:
-    workers = _workers(threads)
+    """Label points of a learner's pool until it is finished; return the run."""
+    workers = check_threads(threads)
     if test is not None:
         test = check_test_set(test, learner.points.shape[1])
-        _look_at(learner.gp, "test", test[1])
+        check_labels(learner.gp, "test", test[1])
     driving = False
     try:
         with learner._turn():
@@ -336,9 +360,9 @@ def _label_all(
     try:
         if not callable(source):
             y = check.vector("y", source, learner.n_pool)
-            _look_at(learner.gp, "y", y)
+            check_labels(learner.gp, "y", y)
             if on_label is None and not progress and learner.compilable:
-                learner._compiled(y, learner.max_labels, workers)
+                learner.run_compiled(y, learner.max_labels, workers)
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:
@@ -350,7 +374,7 @@ def _label_all(
         with _bar(learner, progress) as bar:
             while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
                 index = learner.ask()
-                label = _label(oracle(index), index)
+                label = check_label(oracle(index), index)
                 with learner._turn():
                     learner._take(label, index)
                 if on_label is not None:

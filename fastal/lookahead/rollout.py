@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtrs
@@ -12,7 +12,8 @@ from fastal._core import lookahead as core
 from fastal._core.covariance import covariance_rows
 from fastal._threads import cores
 from fastal._types import Array, Ints
-from fastal.learning import selection as selection_module
+from fastal.learning.failures import failure
+from fastal.learning.lazy import LazySelection
 from fastal.models.gp import PANEL, whitened
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def _small_order(gp: GaussianProcess, Z: Array, done: Ints) -> tuple[Ints, Array
         # K = L L^T:  L_dd from K_dd,  L_rd^T = L_dd^-1 K_dr,  the rest is K_rr - L_rd L_rd^T
         head, status = dpotrf(K[:t, :t], lower=1)
         if status:
-            _fail(int(status))
+            raise failure(int(status))
         V[:t, :t] = head.T
         V[:t, t:], _ = dtrtrs(head, K[:t, t:], lower=1)
         rest = rest - V[:t, t:].T @ V[:t, t:]
     # pivots of K + noise I are variances plus noise: the largest comes next
     factor, pivots, rank, status = dpstrf(rest, lower=1)
     if status:
-        _fail(t + int(rank) + 1)
+        raise failure(t + int(rank) + 1)
     pivots = pivots[: n - t] - 1
     V[:t, t:] = V[:t, t:][:, pivots]
     V[t:, t:] = np.tril(factor).T
@@ -62,18 +63,12 @@ def _large_order(gp: GaussianProcess, Z: Array, done: Ints, rest: Ints, last: in
     rows = np.concatenate((done, rest))
     plain = gp.copy()
     plain.rewind(0)
-    selection = selection_module.Selection.of_scaled(plain, np.ascontiguousarray(Z[:, rows]), last)
+    pool = np.ascontiguousarray(Z[:, rows])
+    selection = LazySelection(plain, pool, np.arange(len(done)), last, last)
     labels = np.full(len(rows), gp.mean)  # any: variances do not depend on them
-    selection.run(labels, np.arange(len(done)), last, last, 0, cores(), np.empty(0))
-    chosen: Ints = rows[selection.state.labels[:last]]
+    selection.run(labels, last, None, True, cores())
+    chosen: Ints = rows[selection.labels]
     return chosen
-
-
-def _fail(status: int) -> NoReturn:
-    raise np.linalg.LinAlgError(
-        f"the factor breaks down at label {status}: the points repeat one another to the last "
-        "digit; increase the noise variance or leave out duplicates"
-    )
 
 
 def _on_pool(
@@ -110,7 +105,7 @@ def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
         S = np.empty((n - j - 1 - fixed) ** 2)
         status = core.rerun(V, j, fixed, np.empty(n), S, tail)
         if status:
-            _fail(int(status))
+            raise failure(int(status))
         return tail
 
     if n < THREADS_FROM:

@@ -14,7 +14,7 @@ from fastal import _validation as check
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import _prepare, _settings
 from fastal.simulation.result import Simulation, _Table
-from fastal.simulation.scheduler import shared_out
+from fastal.simulation.scheduler import run_chunks
 from fastal.simulation.store import Store, _Writer
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def simulate(
     )  # fmt: skip
     # besides the columns: counts, and what is made of them in the end
     judges, measured, bounds, tested = plan.widths
+    curves = 2 * tested if bounds else tested
     _memory.check(
-        8 * count * (8 + judges + measured * bounds + bounds + tested),
+        8 * count * (8 + judges + measured * bounds + bounds + curves),
         f"a simulation with `n_runs` = {check.short_repr(count)}",
         "lower `n_runs`, or use keep='summary'",
     )
@@ -137,11 +138,13 @@ def simulate(
                     table.put(Chunk.unpack(packed))
                 except (ValueError, IndexError, UnicodeDecodeError) as error:
                     raise ValueError(f"`store` {kept.path!r} is damaged: {error}") from None
-        arrays = (data.Z, data.y) if plan.rest else (data.Z, data.y, data.test_Z, data.test_y)
+        arrays = (
+            (data.Z, data.y) if plan.test_on_rest else (data.Z, data.y, data.test_Z, data.test_y)
+        )
         with (
             _Bar(count, table.n_done, progress) as bar,
             _Writer(kept) as write,
-            closing(shared_out(plan, arrays, table.missing(), jobs)) as chunks,
+            closing(run_chunks(plan, arrays, table.missing(), jobs)) as chunks,
         ):
             for chunk in chunks:
                 write(chunk)

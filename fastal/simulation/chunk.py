@@ -25,6 +25,7 @@ class Chunk(NamedTuple):
     histories: Array  # (k, h, B) numbers of those criteria that do not go by bounds
     bounds: Array  # (k, B), NaN behind the last one; B = 0 if they are not kept
     errors: Array  # (k, T), T = 0 without a test set
+    rmse: Array  # (k, T) likewise
     messages: list[tuple[int, str]]  # runs that failed
     seconds: float
     left: tuple[tuple[int, int], ...] = ()  # runs there was no time for
@@ -39,7 +40,8 @@ class Chunk(NamedTuple):
             np.zeros((2, k), dtype=np.int64),
             np.full((k, c), -1, dtype=np.int64),
             np.full((k, h, b), np.nan),
-            np.full((k, plan.max_labels - plan.initial), np.nan),
+            np.full((k, plan.n_bounds), np.nan),
+            np.full((k, t), np.nan),
             np.full((k, t), np.nan),
             [],
             0.0,
@@ -56,6 +58,7 @@ class Chunk(NamedTuple):
             histories=self.histories[:done],
             bounds=self.bounds[:done],
             errors=self.errors[:done],
+            rmse=self.rmse[:done],
             left=as_spans(self.runs[done:]),
         )
 
@@ -63,7 +66,7 @@ class Chunk(NamedTuple):
         """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
         lengths, values = campaigns.without_tails(np.ascontiguousarray(self.bounds))
         return (
-            self.runs, self.counts, self.criteria, self.histories, self.errors,
+            self.runs, self.counts, self.criteria, self.histories, self.errors, self.rmse,
             np.array(self.bounds.shape), lengths, values,
         )  # fmt: skip
 
@@ -71,10 +74,10 @@ class Chunk(NamedTuple):
     def _of_arrays(
         cls, arrays: Sequence[Any], messages: list[tuple[int, str]], *more: Any
     ) -> Chunk:
-        runs, counts, criteria, histories, errors, shape, lengths, values = arrays
+        runs, counts, criteria, histories, errors, rmse, shape, lengths, values = arrays
         bounds = np.full(shape, np.nan)
         bounds[np.arange(bounds.shape[1]) < lengths[:, None]] = values
-        return cls(runs, counts, criteria, histories, bounds, errors, messages, *more)
+        return cls(runs, counts, criteria, histories, bounds, errors, rmse, messages, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:  # on its way back from another process
         return Chunk._of_arrays, (self._arrays(), self.messages, self.seconds, self.left)
@@ -92,7 +95,7 @@ class Chunk(NamedTuple):
     def unpack(cls, data: bytes) -> Chunk:
         """Return the chunk that `pack` wrote."""
         file = io.BytesIO(data)
-        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(8)]
+        arrays = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(9)]
         messages: list[tuple[int, str]] = []
         for line in filter(None, file.read().decode().split("\0")):
             run, _, message = line.partition(" ")

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core import seeds
 from fastal._types import Array, Ints
-from fastal.learning import selection
-from fastal.learning.inputs import check_test_set
+from fastal.learning.gaussian import check_memory
+from fastal.learning.inputs import budget, check_test_set, fresh_criterion
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.simulation.store import FORMAT
 from fastal.stopping.criterion import Criterion
@@ -36,20 +36,25 @@ class Plan:
     pool_size: int
     initial: int
     max_labels: int
-    rest: bool  # the test set is what the pool leaves
-    tested: bool  # there are test errors
+    test_on_rest: bool  # the test set is what the pool leaves
+    has_test: bool  # there are test errors
     keep_bounds: bool
     raising: bool
 
     @property
-    def whole(self) -> bool:
-        """Whether a run goes on behind its stop."""
-        return self.tested or bool(self.criteria)
+    def n_bounds(self) -> int:
+        """Number of bounds of a run that does not stop."""
+        return self.max_labels - self.initial
 
     @property
-    def judged(self) -> bool:
+    def runs_past_stop(self) -> bool:
+        """Whether a run continues past its stop."""
+        return self.has_test or bool(self.criteria)
+
+    @property
+    def needs_evaluation(self) -> bool:
         """Whether criteria look at runs once these are finished."""
-        return bool(self.criteria) or not isinstance(self.stopper, Stopper)
+        return bool(self.criteria) or self.stopper.compiled is None
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -59,12 +64,11 @@ class Plan:
     @property
     def widths(self) -> tuple[int, int, int, int]:
         """Columns of criteria, their histories, bounds and errors."""
-        bounds = self.max_labels - self.initial
         return (
             len(self.criteria),
             len(self.measured) if self.keep_bounds else 0,
-            bounds if self.keep_bounds else 0,
-            self.max_labels if self.tested else 0,
+            self.n_bounds if self.keep_bounds else 0,
+            self.max_labels if self.has_test else 0,
         )
 
 
@@ -129,11 +133,7 @@ def _prepare(
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     if gp.n_labels:
         raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
-    chosen = Stopper() if stopper is None else stopper
-    if not isinstance(chosen, Criterion):
-        raise TypeError(
-            f"`stopper` must be a Stopper or criterion, got {check.short_repr(stopper)}"
-        )
+    chosen = fresh_criterion("stopper", Stopper() if stopper is None else stopper)
     if isinstance(criteria, Criterion) or not isinstance(criteria, Iterable):
         raise TypeError(
             f"`criteria` must be a sequence of criteria, got {check.short_repr(criteria)}"
@@ -145,8 +145,7 @@ def _prepare(
     rest = isinstance(test, str)
     if rest:
         check.option("test", test, ("rest",))
-    scale = gp.lengthscale
-    features = None if isinstance(scale, float) else len(scale)
+    features = gp.prior.features
     make: Make | None = None
     if callable(X):
         if y is not None:
@@ -181,13 +180,8 @@ def _prepare(
             f"`initial` must be at most the size of the pool ({size}), "
             f"got {check.short_repr(first)}"
         )
-    most = size if max_labels is None else check.count("max_labels", max_labels, 1)
-    if not (max(1, first) <= most <= size):
-        raise ValueError(
-            f"`max_labels` must be between `initial` ({first}) and the size of the pool ({size}), "
-            f"got {check.short_repr(most)}"
-        )
-    selection.check_memory(size, most)
+    most = budget(max_labels, first, size)
+    check_memory(size, most)
     gp = gp.copy()
     if make is None:
         warn_if_far(gp, labels)
@@ -205,26 +199,21 @@ def _prepare(
             test_Z, test_y = Z, labels
     plan = Plan(
         gp=gp,
-        stopper=_fresh(chosen),
-        criteria=tuple(_fresh(other) for other in others),
+        stopper=chosen,
+        criteria=tuple(fresh_criterion("criteria", other) for other in others),
         make=make,
         seed=seed,
         pool_size=size,
         initial=first,
         max_labels=most,
-        rest=rest,
-        tested=test is not None,
+        test_on_rest=rest,
+        has_test=test is not None,
         keep_bounds=keep_bounds,
         raising=raising,
     )
+    for criterion in (plan.stopper, *plan.criteria):
+        criterion.expect(plan.n_bounds)
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
-
-
-def _fresh(criterion: Criterion) -> Criterion:
-    new = criterion.copy().reset()
-    if isinstance(new, Stopper):
-        new.gp = None  # the pool's own process gives the bounds
-    return new
 
 
 def _digest(*arrays: Array) -> str:
@@ -253,7 +242,7 @@ def _probe(make: Make, seed: int, features: int | None) -> tuple[Array, Array, s
 
 def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
     """Return all that decides the numbers; how many runs there are does not."""
-    test = "rest" if plan.rest else data.test_digest
+    test = "rest" if plan.test_on_rest else data.test_digest
     return {
         "format": FORMAT,
         "data": data.digest,

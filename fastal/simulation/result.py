@@ -14,6 +14,7 @@ from fastal import _validation as check
 from fastal._types import Array, Ints
 from fastal.simulation.plan import draw_pools
 from fastal.simulation.scheduler import CHUNK_RUNS
+from fastal.stopping.still import still_to_come
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +55,7 @@ class _Table:
         self.histories = np.empty((n, h, b))
         self.bounds = np.empty((n, b))
         self.errors = np.empty((n, t))
+        self.rmse = np.empty((n, t if plan.keep_bounds else 0))
         self.messages: dict[int, str] = {}
 
     @property
@@ -80,12 +82,13 @@ class _Table:
         self.histories[to] = chunk.histories[wanted]
         self.bounds[to] = chunk.bounds[wanted]
         self.errors[to] = chunk.errors[wanted]
+        self.rmse[to] = chunk.rmse[wanted]
         self.done[to] = True
         self.messages.update((run, text) for run, text in chunk.messages if run < self.n)
 
 
 class Simulation:
-    """What came of many learning runs; entry i of each array is run i.
+    """Result of many learning runs; entry i of each array is run i.
 
     Attributes
     ----------
@@ -96,9 +99,14 @@ class Simulation:
     stopped_at : array of int
         Labels at the stop, -1 if there was none.
     bounds : array, shape (n_runs, max_labels - initial), or None
-        Bounds of the labels after the initial ones, NaN behind the last one.
+        Bounds of the labels after the initial ones, NaN after the last one.
     errors : array, shape (n_runs, max_labels), or None
         Expected loss on the test set after 1, 2, ... labels.
+    rmse : array, shape (n_runs, max_labels), or None
+        Root mean square of y minus the posterior mean on the test set after 1, 2, ... labels.
+    left : array, shape (n_runs, max_labels - initial), or None
+        Share of all movement of the model that is still to come after each bound (see
+        `StillToCome`), whatever the criterion; NaN where it is not defined.
     eta : float or None
         Error that counts as converged: mean + 2 standard deviations of the final errors.
     t_opt : array of int or None
@@ -137,12 +145,13 @@ class Simulation:
         self.criteria_stops: Ints = table.criteria
         self._histories = table.histories if keep else None
         self.bounds: Array | None = table.bounds if keep else None
-        self.errors: Array | None = table.errors if keep and plan.tested else None
+        self.errors: Array | None = table.errors if keep and plan.has_test else None
+        self.rmse: Array | None = table.rmse if keep and plan.has_test else None
         self.eta: float | None = None
         self.t_opt: Ints | None = None
         self.e_stop: Ints | None = None
         self._at_stop: Array | None = None
-        if plan.tested:
+        if plan.has_test:
             self._compare(table.errors)
 
     def _compare(self, errors: Array) -> None:
@@ -159,6 +168,18 @@ class Simulation:
         self.e_stop = np.where(ok, np.abs(self.n_labels - t_opt), -1)
         last = np.maximum(self.n_labels, 1) - 1
         self._at_stop = errors[np.arange(self.n_runs), last]
+
+    @property
+    def left(self) -> Array | None:
+        """Share of all movement of the model that is still to come, after each bound."""
+        if self.bounds is None:
+            return None
+        missing = np.isnan(self.bounds)
+        if self.bounds.size == 0:
+            return self.bounds.copy()
+        left = still_to_come(np.where(missing, 0.0, self.bounds), self.bounds.shape[1])
+        left[missing] = np.nan
+        return left
 
     def history(self, j: int) -> Array:
         """Return the numbers that a further criterion went by.

@@ -38,7 +38,7 @@ class Tasks:
     def __init__(
         self, plan: Plan, arrays: Sequence[Any], runs: Ints, workers: int, cheap: bool
     ) -> None:
-        self._fixed = (plan, *arrays, *(arrays if plan.rest else ()))
+        self._fixed = (plan, *arrays, *(arrays if plan.test_on_rest else ()))
         self._spans = list(as_spans(runs)[::-1])  # of runs that nobody has
         self._left = len(runs)
         self._first_share = -(-len(runs) // (2 * workers))
@@ -48,7 +48,7 @@ class Tasks:
     def __bool__(self) -> bool:
         return self._left > 0
 
-    def learn(self, chunk: Chunk) -> None:
+    def record_time(self, chunk: Chunk) -> None:
         """Note what a chunk took, and what it left to be shared out again."""
         each = chunk.seconds / len(chunk.runs)
         # A chunk too large leaves some; one too small, after a slow moment, would cost time.
@@ -89,7 +89,7 @@ class Tasks:
         return min(left, most, max(share, least))
 
 
-def shared_out(
+def run_chunks(
     plan: Plan, arrays: Sequence[Array], runs: Ints, n_jobs: int | None
 ) -> Generator[Chunk, None, None]:
     """Yield the chunks as they are finished, in any order.
@@ -119,7 +119,7 @@ def shared_out(
         while tasks:
             for task in tasks:
                 chunk = run_chunk(*task)
-                tasks.learn(chunk)
+                tasks.record_time(chunk)
                 yield chunk
 
 
@@ -132,7 +132,7 @@ def _on_threads(tasks: Tasks, workers: int) -> Iterator[Chunk]:
                 done, pending = wait(pending, 0.5, FIRST_COMPLETED)
                 for future in done:
                     chunk = future.result()
-                    tasks.learn(chunk)
+                    tasks.record_time(chunk)
                     more = islice(tasks, 2 * workers - len(pending))
                     pending |= {executor.submit(run_chunk, *task) for task in more}
                     yield chunk
@@ -180,7 +180,7 @@ def _until_cancelled(backend: Any, tasks: Tasks, ahead: int) -> Iterator[Chunk]:
         for _, chunk in pending:
             if isinstance(chunk, CancelledError):
                 raise chunk  # lost on its way
-            tasks.learn(chunk)
+            tasks.record_time(chunk)
             pending.update(submit(ahead - pending.count()))
             yield chunk
     finally:
@@ -204,5 +204,5 @@ def _by_joblib(backend: Any, tasks: Tasks, workers: int, n_jobs: int | None) -> 
             if wave is None:
                 stack.enter_context(closing(results))
             for chunk in results:
-                tasks.learn(chunk)
+                tasks.record_time(chunk)
                 yield chunk

@@ -18,7 +18,7 @@ from fastal import _validation as check
 if TYPE_CHECKING:
     from fastal.simulation.chunk import Chunk
 
-FORMAT = 2
+FORMAT = 3
 
 # "fast" in ASCII: tells this kind of file from other SQLite files.
 APPLICATION = 0x66617374

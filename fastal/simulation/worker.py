@@ -11,10 +11,11 @@ from fastal._core import campaigns, selection_eager
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.criteria.finished_run import Record, prior_loss
-from fastal.learning import selection as selection_module
+from fastal.learning import choose
+from fastal.learning.failures import failure
+from fastal.learning.lazy import LazySelection
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import draw_pools, made_data, run_sequence
-from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     from fastal.simulation.plan import Plan
@@ -54,7 +55,12 @@ def run_chunk(
             size = min(8 * size, len(chunk.runs) - done, int((seconds - spent) * done / spent))
     chunk = chunk.first(done)
     kept = chunk.bounds if plan.keep_bounds else chunk.bounds[:, :0]
-    return chunk._replace(bounds=np.ascontiguousarray(kept), seconds=perf_counter() - begin)
+    rmse = chunk.rmse if plan.keep_bounds else chunk.rmse[:, :0]
+    return chunk._replace(
+        bounds=np.ascontiguousarray(kept),
+        rmse=np.ascontiguousarray(rmse),
+        seconds=perf_counter() - begin,
+    )
 
 
 def _run_made(
@@ -65,10 +71,9 @@ def _run_made(
         try:
             assert plan.make is not None
             points, y = made_data(plan.make, run_sequence(plan.seed, run), len(test_Z))
-            if len(y) < plan.pool_size + plan.rest:
-                raise ValueError(
-                    f"`X` must return at least {plan.pool_size + plan.rest} rows, got {len(y)}"
-                )
+            least = plan.pool_size + plan.test_on_rest
+            if len(y) < least:
+                raise ValueError(f"`X` must return at least {least} rows, got {len(y)}")
             Z = plan.gp.prior.scale("X", points)
         except Exception as error:
             if plan.raising:
@@ -77,7 +82,7 @@ def _run_made(
             chunk.messages.append((run, _message(error)))
             continue
         rows = draw_pools(plan, chunk.runs[place : place + 1], len(y))
-        test = (Z, y) if plan.rest else (test_Z, test_y)
+        test = (Z, y) if plan.test_on_rest else (test_Z, test_y)
         worker.run(Z, y, rows, *test, chunk, place)
 
 
@@ -90,16 +95,15 @@ class _Worker:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        # a criterion of another kind judges the bounds afterwards
+        # None: the criterion evaluates the bounds afterwards
         self.stopper = plan.stopper.copy()
-        # nobody else has this stopper: compiled code may have its tracker for good
-        self.tracker = self.stopper._tracker.address if isinstance(self.stopper, Stopper) else 0
-        self.whole = plan.whole or not self.tracker
+        self.rule = self.stopper.compiled
+        self.past_stop = plan.runs_past_stop or self.rule is None
         self._pool: Any = None
         self._work: Any = None
         self._shape: tuple[int, int] | None = None
         self._labels = np.empty(plan.pool_size)
-        self._judges = [criterion.copy() for criterion in plan.criteria]
+        self._criteria = [criterion.copy() for criterion in plan.criteria]
 
     def run(
         self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: Chunk,
@@ -109,8 +113,10 @@ class _Worker:
         plan, gp = self.plan, self.plan.gp
         here = slice(place, place + len(rows))
         counts = np.zeros((3, len(rows)), dtype=np.int64)
-        orders = np.empty((len(rows), plan.max_labels if plan.judged else 0), dtype=np.int64)
-        if plan.pool_size >= selection_module.EAGER_BELOW:
+        orders = np.empty(
+            (len(rows), plan.max_labels if plan.needs_evaluation else 0), dtype=np.int64
+        )
+        if plan.pool_size >= choose.EAGER_BELOW:
             for r in range(len(rows)):
                 self._run_large(
                     Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r], orders[r]
@@ -123,75 +129,70 @@ class _Worker:
                     empty, plan.max_labels, gp.amplitude, gp.mean
                 )
                 self._work = campaigns.new_work(len(Z), plan.max_labels, len(test_y))
+            # nobody else has this criterion: compiled code may borrow its state
+            rule = 0 if self.rule is None else self.rule.lend()
             campaigns.run_many(
                 gp.prior.kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial,
-                self.tracker, self.whole, test_Z, test_y, plan.rest, self._pool, self._labels,
+                rule, self.past_stop, test_Z, test_y, plan.test_on_rest, self._pool, self._labels,
                 self._work, counts, orders, chunk.bounds[here], chunk.errors[here],
+                chunk.rmse[here],
             )  # fmt: skip
+            if self.rule is not None:
+                self.rule.take_back()
         chunk.counts[0, here] = counts[0]
         chunk.counts[1, here] = np.where(counts[1] > 0, counts[1] + plan.initial, -1)
         for r in np.flatnonzero(counts[2]).tolist():
             self._failed(chunk, place + r, int(counts[2, r]))
-        if plan.judged:
+        if plan.needs_evaluation:
             for r in np.flatnonzero(counts[2] == 0).tolist():
-                self._judge(Z, y, rows[r], orders[r, : counts[0, r]], test_y, chunk, place + r)
+                self._evaluate(Z, y, rows[r], orders[r, : counts[0, r]], test_y, chunk, place + r)
 
     def _run_large(
         self, Z: Array, y: Array, rows: Ints, test_Z: Array, test_y: Array, chunk: Chunk,
         place: int, counts: Ints, order: Ints,
     ) -> None:  # fmt: skip
-        """Compute one run over a pool that is too large for the straightforward selection."""
+        """Compute one run over a pool that is too large for the eager selection."""
         plan, gp = self.plan, self.plan.gp
-        selection = selection_module.Selection.of_scaled(
-            gp, np.ascontiguousarray(Z[:, rows]), plan.max_labels
-        )
-        stopper = self.stopper.reset()
-        first, labels = np.arange(plan.initial), y[rows]
+        selection = LazySelection(
+            gp, np.ascontiguousarray(Z[:, rows]), np.arange(plan.initial), plan.initial,
+            plan.max_labels,
+        )  # fmt: skip
+        stopper, labels = self.stopper.reset(), y[rows]
         try:
-            while selection.n_labels < plan.max_labels and (self.whole or not stopper.stopped):
+            while selection.n_labels < plan.max_labels and (self.past_stop or not stopper.stopped):
                 target = min(plan.max_labels, selection.n_labels + STEP)
-                selection.run(
-                    labels, first, plan.initial, target, self.tracker, 1, chunk.bounds[place]
-                )
+                selection.run(labels, target, self.rule, self.past_stop, 1)
         except (np.linalg.LinAlgError, ValueError) as error:
             counts[2] = selection.n_labels + 1
             if isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
                 counts[2] *= -1
             return
         counts[0] = selection.n_labels
+        chunk.bounds[place, : len(selection.bounds)] = selection.bounds
         if order.size:
-            order[: selection.n_labels] = selection.state.labels[: selection.n_labels]
-        counts[1] = stopper.stopped_at or 0 if self.tracker else 0
-        if plan.tested:
-            if plan.rest:
+            order[: selection.n_labels] = selection.labels
+        counts[1] = stopper.stopped_at or 0 if self.rule is not None else 0
+        if plan.has_test:
+            if plan.test_on_rest:
                 left = np.ones(len(test_y), dtype=np.bool_)
                 left[rows] = False
                 test_Z, test_y = test_Z[:, left], test_y[left]
-            chunk.errors[place] = selection.errors_scaled(test_Z, test_y, 1)
+            errors = selection.test_errors_scaled(test_Z, test_y, 1)
+            chunk.errors[place], chunk.rmse[place] = errors
 
     def _failed(self, chunk: Chunk, place: int, status: int) -> None:
         """Record or raise what the status of a kernel means."""
         run = int(chunk.runs[place])
-        label = abs(status)
-        error: Exception
-        if status < 0:
-            error = ValueError(
-                f"label {label} of run {run} is too far from what the prior can explain: centre "
-                "and scale the labels, or set `mean` and `amplitude` of the process"
-            )
-        else:
-            error = np.linalg.LinAlgError(
-                f"the factor breaks down at label {label} of run {run}: the point repeats others "
-                "to the last digit; increase the noise variance or leave out duplicates"
-            )
+        error = failure(status, f" of run {run}")
         if self.plan.raising:
             raise error
         chunk.messages.append((run, _message(error)))
         chunk.counts[:, place] = 0, -1
         chunk.bounds[place] = np.nan
         chunk.errors[place] = np.nan
+        chunk.rmse[place] = np.nan
 
-    def _judge(
+    def _evaluate(
         self, Z: Array, y: Array, rows: Ints, order: Ints, test_y: Array, chunk: Chunk, place: int
     ) -> None:
         """Let the criteria look at a finished run, as they would have at each label."""
@@ -200,18 +201,18 @@ class _Worker:
         record = Record(
             gp, np.ascontiguousarray(Z[:, rows]), order, y[rows[order]], plan.initial, bounds
         )
-        if plan.tested:
-            left = np.delete(test_y, rows) if plan.rest else test_y
+        if plan.has_test:
+            left = np.delete(test_y, rows) if plan.test_on_rest else test_y
             record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
-        for j, judge in enumerate(self._judges):
-            measures = judge.measures_in(record)
-            at = judge.stop_in(record, measures)
+        for j, criterion in enumerate(self._criteria):
+            measures = criterion.measures_in(record)
+            at = criterion.stop_in(record, measures)
             chunk.criteria[place, j] = -1 if at is None else at + plan.initial
             if plan.keep_bounds and j in plan.measured:
                 chunk.histories[place, plan.measured.index(j), : len(bounds)] = measures
-        if not self.tracker:
+        if self.rule is None:
             at = self.stopper.stop_in(record, self.stopper.measures_in(record))
             chunk.counts[1, place] = -1 if at is None else at + plan.initial
-            if at is not None and not plan.whole:
+            if at is not None and not plan.runs_past_stop:
                 chunk.counts[0, place] = at + plan.initial
                 bounds[at:] = np.nan

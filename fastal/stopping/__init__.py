@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fastal.stopping.batch import stopping_time as stopping_time
     from fastal.stopping.budget import FixedBudget as FixedBudget
     from fastal.stopping.budget import MinLabels as MinLabels
+    from fastal.stopping.by_bounds import ByBounds as ByBounds
     from fastal.stopping.compose import AllOf as AllOf
     from fastal.stopping.compose import AnyOf as AnyOf
     from fastal.stopping.criterion import CampaignView as CampaignView
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from fastal.stopping.sequential import false_stop_probability as false_stop_probability
     from fastal.stopping.sequential import longest_horizon as longest_horizon
     from fastal.stopping.sequential import look_level as look_level
+    from fastal.stopping.still import StillToCome as StillToCome
+    from fastal.stopping.still import StillVerdict as StillVerdict
+    from fastal.stopping.still import still_to_come as still_to_come
     from fastal.stopping.stopper import Stopper as Stopper
     from fastal.stopping.verdict import NO_STOP as NO_STOP
     from fastal.stopping.verdict import Decision as Decision
     from fastal.stopping.verdict import Verdict as Verdict
+    from fastal.stopping.verdict import left_warning as left_warning
     from fastal.stopping.verdict import no_stop_reason as no_stop_reason
+    from fastal.stopping.verdict import percent as percent
     from fastal.stopping.verdict import stop_warnings as stop_warnings
 
 __getattr__, __dir__, __all__ = attach(
@@ -31,8 +37,10 @@ __getattr__, __dir__, __all__ = attach(
         "criterion": "CampaignView Criterion FinishedRun",
         "measured": "Measured",
         "compose": "AllOf AnyOf",
-        "verdict": "Decision Verdict stop_warnings no_stop_reason NO_STOP",
+        "verdict": "Decision Verdict stop_warnings left_warning no_stop_reason percent NO_STOP",
+        "by_bounds": "ByBounds",
         "stopper": "Stopper",
+        "still": "StillToCome StillVerdict still_to_come",
         "batch": "StopperBatch stopping_time",
         "budget": "FixedBudget MinLabels",
         "sequential": "false_stop_probability look_level longest_horizon",

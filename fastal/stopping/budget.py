@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastal import _memory
 from fastal import _validation as check
+from fastal._core.rule import CompiledRule, Counter
 from fastal._state import FORMAT, state_count, state_values
 from fastal.stopping.criterion import Criterion
 
@@ -25,7 +26,16 @@ class _Counter(Criterion):
     def __init__(self, n: int) -> None:
         self.n = n
         self._limit = check.count("n", n, 1, check.INT64_MAX)
-        self._seen = 0
+        self._counter = Counter(self._limit)
+
+    @property
+    def _seen(self) -> int:
+        return self._counter.seen
+
+    @property
+    def compiled(self) -> CompiledRule:
+        """The criterion as compiled loops see it."""
+        return CompiledRule(None, self._counter)
 
     def push(self, r: float) -> bool:
         """Take one bound; return whether there has been a stop."""
@@ -35,14 +45,14 @@ class _Counter(Criterion):
     def update(self, *label: Any, **more: Any) -> bool:
         """Count one label, whatever is said about it; return whether there has been a stop."""
         with self._turn():
-            self._seen += 1
-            return self.stopped
+            return self._counter.step()
 
     @property
     def history(self) -> NDArray[np.int64]:
         """The number of bounds after each."""
-        _memory.check(8 * self._seen, f"the history of {self._seen} bounds", "`reset` it")
-        return np.arange(1, self._seen + 1)
+        seen = self._seen
+        _memory.check(8 * seen, f"the history of {seen} bounds", "`reset` it")
+        return np.arange(1, seen + 1)
 
     def after_label(self, campaign: CampaignView) -> bool:
         return self.update()
@@ -50,7 +60,7 @@ class _Counter(Criterion):
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
         with self._turn():
-            self._seen = 0
+            self._counter.reset()
         return self
 
     @property
@@ -88,7 +98,7 @@ class _Counter(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> _Counter:
         n, seen = state_values(state, ("n", "seen"))
         new = cls(state_count("n", n, 1))
-        new._seen = state_count("seen", seen, most=check.MOST_SEEN)
+        new._counter = Counter(new._limit, state_count("seen", seen, most=check.MOST_SEEN))
         return new
 
 

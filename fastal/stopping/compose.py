@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from fastal import _validation as check
+from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
+from fastal.stopping.budget import FixedBudget
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.posterior import bounds_of
+from fastal.stopping.still import StillToCome
 
 if TYPE_CHECKING:
     from fastal._types import Array
@@ -17,13 +21,14 @@ if TYPE_CHECKING:
 
 
 class _Composition(Criterion):
-    """Several criteria under one roof, each with what it goes by.
+    """A combination of criteria; each member gets the measure it needs.
 
     It has no state of its own: members may also be given their numbers one by one. What is given to
     all is given to all before the next one.
     """
 
     _word: ClassVar[str]
+    _kind: ClassVar[Literal["all", "any"]]
 
     def __init__(self, *members: Criterion) -> None:
         # (a | b) | c has three members
@@ -34,19 +39,57 @@ class _Composition(Criterion):
         )
 
     @abstractmethod
-    def _first(self, stops: list[int | None]) -> int | None:
+    def combine_stops(self, stops: list[int | None]) -> int | None:
         """Return the stop of all from the stops of each."""
 
     @property
     def stopped_at(self) -> int | None:
         """Number of bounds at the stop, or None."""
-        return self._first([member.stopped_at for member in self.members])
+        return self.combine_stops([member.stopped_at for member in self.members])
 
     @property
     def history(self) -> tuple[Any, ...]:
         """The numbers of each member."""
         with self._lock():
             return tuple(member.history for member in self.members)
+
+    @property
+    def left(self) -> float:
+        """Share still to come, as the first member that is a StillToCome says; else NaN."""
+        still = self._first_still()
+        return math.nan if still is None else still.left
+
+    @property
+    def level(self) -> float:
+        """Level of the last bounds, as the first member that is a StillToCome says; else NaN."""
+        still = self._first_still()
+        return math.nan if still is None else still.level
+
+    def _still_to_come(self) -> tuple[float, float]:
+        return self.left, self.level
+
+    def _first_still(self) -> StillToCome | None:
+        """Return the first StillToCome among the members, theirs included, or None."""
+        for member in self.members:
+            found = member._first_still() if isinstance(member, _Composition) else member
+            if isinstance(found, StillToCome):
+                return found
+        return None
+
+    @property
+    def compiled(self) -> CompiledRule | None:
+        """The criterion as compiled loops see it; None if a member cannot do without Python."""
+        rules = [member.compiled for member in self.members]
+        return None if None in rules else CompiledRule(self._kind, *rules)
+
+    def expect(self, n_bounds: int) -> None:
+        """Tell every member how many bounds there can be."""
+        for member in self.members:
+            member.expect(n_bounds)
+
+    @property
+    def _expected(self) -> int:
+        return max(member._expected for member in self.members)
 
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
@@ -80,7 +123,7 @@ class _Composition(Criterion):
             return self.stopped
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        return self._first([m.stop_in(run, m.measures_in(run)) for m in self.members])
+        return self.combine_stops([m.stop_in(run, m.measures_in(run)) for m in self.members])
 
     def update(self, mean: Any, var: Any, y: Any, noise: Any = None) -> bool:
         """Give the bound of one label to every member (see `Stopper.update`)."""
@@ -112,7 +155,7 @@ class _Composition(Criterion):
     def _said(self) -> tuple[int | None, str]:
         with self._lock():  # a Stopper cannot be asked while it takes a bound
             said = [member._said() for member in self.members]
-        at = self._first([stop for stop, _ in said])
+        at = self.combine_stops([stop for stop, _ in said])
         # of a stop, why those stopped that did; else why the others did not
         telling = [reason for stop, reason in said if (stop is None) == (at is None)]
         return at, f" {self._word} ".join(telling)
@@ -146,19 +189,41 @@ class _Composition(Criterion):
 
 
 class AnyOf(_Composition):
-    """Stops when one member has stopped; made by ``a | b``."""
+    """Stops when one member has stopped; made by ``a | b``.
 
-    _word = "or"
+    A `FixedBudget` among the members tells the others how many bounds there can be at most.
+    """
 
-    def _first(self, stops: list[int | None]) -> int | None:
+    _word, _kind = "or", "any"
+
+    def __init__(self, *members: Criterion) -> None:
+        super().__init__(*members)
+        if self._budget is not None:
+            for member in self.members:
+                if member._expected == 0:
+                    member.expect(self._budget)
+
+    @property
+    def _budget(self) -> int | None:
+        return min((m.n for m in self.members if isinstance(m, FixedBudget)), default=None)
+
+    def expect(self, n_bounds: int) -> None:
+        """Tell every member how many bounds there can be: no more than a budget allows."""
+        if self._budget is not None:
+            n_bounds = min(n_bounds or self._budget, self._budget)
+        super().expect(n_bounds)
+
+    def combine_stops(self, stops: list[int | None]) -> int | None:
+        """Return the first of the stops."""
         return min((stop for stop in stops if stop is not None), default=None)
 
 
 class AllOf(_Composition):
     """Stops when every member has stopped; made by ``a & b``."""
 
-    _word = "and"
+    _word, _kind = "and", "all"
 
-    def _first(self, stops: list[int | None]) -> int | None:
+    def combine_stops(self, stops: list[int | None]) -> int | None:
+        """Return the last of the stops, if none is missing."""
         there = [stop for stop in stops if stop is not None]
         return max(there) if len(there) == len(stops) else None

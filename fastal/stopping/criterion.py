@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
@@ -13,6 +14,7 @@ from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
+    from fastal._core.rule import CompiledRule
     from fastal._threads import OneWriter
     from fastal._types import Array, Bools, Ints
 
@@ -111,6 +113,11 @@ class Criterion(ABC):
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
+    # Share of all movement that is still to come, and mean of the last bounds over its largest
+    # value so far; NaN for those that do not know.
+    left: Any = math.nan
+    level: Any = math.nan
+
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
 
@@ -173,6 +180,14 @@ class Criterion(ABC):
     def _from_state(cls, state: dict[str, Any]) -> Criterion:
         """Build a criterion from what `to_dict` returned, without its kind and version."""
         raise TypeError(f"a {cls.__name__} cannot be restored: it defines no _from_state")
+
+    # Version of what `to_dict` returns.
+    _version: ClassVar[int] = FORMAT
+
+    @classmethod
+    def _from_version_1(cls, state: dict[str, Any]) -> Criterion:
+        """Build a criterion from what `to_dict` returned in version 0.1."""
+        return cls._from_state(state)
 
     @property
     def history(self) -> Any:
@@ -249,7 +264,34 @@ class Criterion(ABC):
     def verdict(self) -> Any:
         """The decision with its reason."""
         at, reason = self._said()
-        return Decision(at is not None, at or 0, reason)
+        left, level = self._still_to_come()
+        return Decision(at is not None, at or 0, reason, (), level, left)
+
+    def _still_to_come(self) -> tuple[float, float]:
+        """Return the share that is still to come, and the level; NaN if it does not know."""
+        return math.nan, math.nan
+
+    @property
+    def compiled(self) -> CompiledRule | None:
+        """The criterion as compiled loops see it; None if it cannot do without Python."""
+        return None
+
+    def expect(self, n_bounds: int) -> None:
+        """Learn how many bounds there can be; by default that does not matter.
+
+        `learn`, `ActiveLearner`, `simulate` and `compare` tell every criterion.
+
+        Parameters
+        ----------
+        n_bounds : int
+            Number of bounds at the end of the pool, or of the labels that can be had.
+        """
+        return
+
+    @property
+    def _expected(self) -> int:
+        """Number of bounds there can be, as `expect` was told; 0 if it does not matter."""
+        return 0
 
     def _said(self) -> tuple[int | None, str]:
         """Return the stop and the reason, both of one moment."""
@@ -309,12 +351,15 @@ class Criterion(ABC):
             raise ValueError(
                 f"`state` must describe a {cls.__name__}, got kind {check.short_repr(kind)}"
             )
-        if type(version) is not int or version != FORMAT:
+        if type(version) is int and version == found._version:
+            made = found._from_state(state)
+        elif type(version) is int and version == 1:
+            made = found._from_version_1(state)
+        else:
             raise ValueError(
-                f"`state` must have version {FORMAT}, got {check.short_repr(version)}: "
+                f"`state` must have version {found._version}, got {check.short_repr(version)}: "
                 "it was written by another version of fastal"
             )
-        made = found._from_state(state)
         assert isinstance(made, cls)
         return made
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastal import _validation as check
-from fastal._core import batch, bound_scalar, distribution
+from fastal._core import batch, distribution
 from fastal._core import tracker as tracker_core
-from fastal._state import FORMAT, restore_model, state_values
-from fastal.runs import ALTERNATIVES, METHODS, RunsDistribution, runs_test
-from fastal.stopping.criterion import Criterion
-from fastal.stopping.posterior import bounds_of
-from fastal.stopping.verdict import Verdict, _p
+from fastal._core.still import StillTracker
+from fastal._state import state_values
+from fastal.runs import ALTERNATIVES, METHODS
+from fastal.stopping.by_bounds import ByBounds
+from fastal.stopping.verdict import Verdict, _p, left_warning, stop_warnings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from fastal._types import Array
     from fastal.models.gp import GaussianProcess
 
 
@@ -40,7 +40,7 @@ def _earliest(level: float, falling: bool, method: str, alternative: str, limit:
     return None
 
 
-class Stopper(Criterion):
+class Stopper(ByBounds):
     """Says when to stop labelling, from the bounds that come with each label.
 
     Five ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
@@ -119,6 +119,8 @@ class Stopper(Criterion):
         "noise",
     )
 
+    _tracker: tracker_core.RunsTracker
+
     def __init__(
         self,
         alpha: float = 1e-3,
@@ -155,10 +157,7 @@ class Stopper(Criterion):
         patience = check.count("patience", self.patience, 1, check.INT64_MAX)
         horizon = self._count("horizon", self.horizon, 2)
         check.flag("sequential", self.sequential)
-        if self.noise is not None:
-            check.positive("noise", self.noise)
-        if self.gp is not None and not hasattr(self.gp, "add"):
-            raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(self.gp)}")
+        self._check_sources()
         if self.sequential:
             if self.alternative != "less" or self.window is not None or self.method == "normal":
                 raise ValueError(
@@ -177,195 +176,11 @@ class Stopper(Criterion):
         self._tracker = tracker_core.RunsTracker(
             level, method, window, alternative, min_bounds, patience, horizon, self._falling
         )
-
-    @staticmethod
-    def _count(name: str, value: int | None, minimum: int) -> int:
-        """Check a number of bounds; None is 0, the tracker's word for "none"."""
-        return 0 if value is None else check.count(name, value, minimum, check.INT64_MAX)
-
-    # the five ways in ------------------------------------------------------------------------
-
-    def push(self, r: float) -> bool:
-        """Take one bound or divergence.
-
-        Parameters
-        ----------
-        r : float
-            Any finite number; without the constant C, which would change nothing.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before. Later bounds are recorded all the same.
-        """
-        try:
-            return self._tracker.stopped_after(r)
-        except (TypeError, ValueError, OverflowError):
-            check.real("r", r)
-            raise
-
-    def update(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: Any = None) -> bool:
-        """Take the posterior at an input before its label, and the label.
-
-        Parameters
-        ----------
-        mean, var : float or array
-            Posterior mean and variance of f (without noise) at the input.
-        y : float or array
-            The label. Arrays are labels that arrived together, in order. The bounds are exact if
-            each posterior is given all labels before it; with the posterior before the whole batch
-            they are an approximation, larger than the exact ones on average, since each label is
-            treated as if it were the first of its batch.
-        noise : float or array, optional
-            Noise variance; by default the stopper's.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        if noise is None:
-            noise = self.noise
-        status = bound_scalar.update(self._tracker, mean, var, y, noise)
-        if status < 0:
-            return self.extend(bounds_of(mean, var, y, noise)) is not None
-        return status == 1
-
-    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
-        """Take a label and the model of another library, before that is fitted to the label.
-
-        Parameters
-        ----------
-        model : object
-            A fitted model of scikit-learn, modAL, scikit-activeml, GPyTorch or BoTorch; see
-            `fastal.adapters`. It is asked for its posterior, not changed.
-        x : array_like, shape (d,) or (m, d)
-            The input, or those of several labels.
-        y : float, or array_like of shape (m,)
-            The label, or labels in order; the bound of each is given the labels before it.
-        noise : float or array_like of shape (m,), optional
-            Noise variance of these labels, if not that of the model. The stopper's own is for
-            `update`.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        from fastal.adapters import update_from
-
-        return update_from(self, model, x, y, noise)
-
-    def observe(self, x: ArrayLike, y: float) -> bool:
-        """Add a label to the Gaussian process, and its bound to the stopper.
-
-        Parameters
-        ----------
-        x : array_like
-            Input.
-        y : float
-            Label.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        gp = self.gp
-        if gp is None:
-            raise ValueError("`observe` needs Stopper(gp=...), got gp=None")
-        # What is not yet numbers may be anything: its own code runs before the turn.
-        if type(x) is not np.ndarray:
-            x = check.point(x, None)
-        y = check.real("y", y)
-        with self._turn():
-            bounds, labels = len(self), getattr(gp, "n_labels", None)
-            r = None
-            try:
-                r = gp.add(x, y)
-                return self.push(r)
-            except BaseException as error:
-                # The label and its bound, or neither. A push that is refused takes nothing; Ctrl-C
-                # may come at any moment, and after it.
-                refused = isinstance(error, Exception)
-                alone = r is not None if refused else self._has(bounds)
-                if alone and labels is not None and gp.n_labels == labels + 1:
-                    gp.rewind(labels)
-                raise
-
-    def _has(self, n: int) -> bool:
-        """Whether there are n bounds, or no one can tell since another thread is at work."""
-        try:
-            return len(self) == n
-        except RuntimeError:
-            return True
-
-    def extend(self, values: Any) -> int | None:
-        """Take bounds in order, as if pushed one by one.
-
-        Parameters
-        ----------
-        values : array_like or iterable of float
-            Finite bounds; if one is not, none is taken.
-
-        Returns
-        -------
-        int or None
-            Number of bounds at the first stop, `stopped_at`.
-        """
-        if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
-            if not isinstance(values, Iterable):
-                raise TypeError(f"`values` must hold real numbers, got {check.short_repr(values)}")
-            values = list(values)
-        bounds = check.finite_array("values", values)
-        if bounds.ndim != 1:
-            raise ValueError(f"`values` must have one axis, got shape {bounds.shape}")
-        return self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8)) or None
-
-    def recompute(
-        self, X: ArrayLike, y: ArrayLike, gp: GaussianProcess, *, initial: int = 0
-    ) -> bool:
-        """Replace all bounds by those that other hyper-parameters give.
-
-        When hyper-parameters change while labelling goes on, the paper (section 5.3) offers two
-        ways: go on with `push`, `update` or `observe` and the new ones, as if the old bounds were
-        comparable; or compute the whole sequence anew, which is this.
-
-        Parameters
-        ----------
-        X, y : array_like
-            All inputs and labels so far, in order.
-        gp : GaussianProcess
-            The model with the new hyper-parameters, without labels; it is copied.
-        initial : int
-            Number of labels at the beginning that give no bound.
-
-        Returns
-        -------
-        bool
-            Whether the new sequence stops. A stopper with a Gaussian process goes on with the
-            copy, which has all labels.
-        """
-        initial = check.count("initial", initial)
-        if gp.n_labels:
-            raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
-        model = gp.copy()
-        before = self._tracker.n_pushed
-        bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
-        anew = self._tracker.copy()
-        anew.reset()
-        anew.extend(bounds, np.empty(len(bounds), dtype=np.uint8))
-        self._tracker.replace(anew, before)
-        if self.gp is not None:
-            self.gp = model
-        return self.stopped
+        # Follows the bounds when it is asked, so that a push costs nothing more.
+        self._still = StillTracker()
+        self._warned: tuple[int, int, tuple[str, ...]] = (-1, 0, ())
 
     # what it knows ---------------------------------------------------------------------------
-
-    @property
-    def stopped_at(self) -> int | None:
-        """Number of bounds at the stop, or None."""
-        return self._tracker.stopped_at or None
 
     @property
     def p_value(self) -> float:
@@ -393,28 +208,10 @@ class Stopper(Criterion):
         return self._tracker.median
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
-        """All bounds in order, as a new array."""
-        out = np.empty(self._tracker.n_pushed)
-        try:
-            self._tracker.values(out)
-        except ValueError:  # of the length
-            raise RuntimeError("another thread has pushed meanwhile: ask again") from None
-        return out
-
-    @property
-    def history(self) -> NDArray[np.float64]:
-        """The bounds, under the name that all criteria share."""
-        return self.bounds
-
-    @property
     def labels(self) -> NDArray[np.int8]:
         """1 for each tested bound at or above the median, 0 for those below."""
         tested = self._tested(self._tracker.n_pushed)
         return (tested >= self.median).astype(np.int8)
-
-    def __len__(self) -> int:
-        return self._tracker.n_pushed
 
     def _tested(self, n: int) -> NDArray[np.float64]:
         """Return the bounds that the test after n bounds is about."""
@@ -434,36 +231,55 @@ class Stopper(Criterion):
         return None if self.horizon is not None and n > self.horizon else n
 
     @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        return self.verdict.reason
+    def left(self) -> float:
+        """Share of all movement of the model that is still to come (see `StillToCome`).
+
+        NaN before 10 bounds, with negative bounds, and if nobody has said how many bounds there can
+        be: `learn`, `ActiveLearner`, `simulate` and `compare` do.
+        """
+        return self._followed().left
+
+    @property
+    def level(self) -> float:
+        """Mean of the last bounds over its largest value so far (see `StillToCome`)."""
+        return self._followed().level
+
+    def _followed(self) -> StillTracker:
+        """Return what is still to come, brought up to the last bound."""
+        self._still.follow(self._tracker)
+        return self._still
+
+    def expect(self, n_bounds: int) -> None:
+        """Learn how many bounds there can be; only `left` depends on it."""
+        self._still.horizon = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
 
     @property
     def verdict(self) -> Verdict:
         """The decision with its reasons: at the stop if there was one, else now."""
-        n = self.stopped_at or self._tracker.n_pushed
-        tested = self._tested(n)
-        level = self._level * batch.level_at(len(tested)) if self._falling else self._level
-        if len(tested) >= 2:
-            method = "exact" if self.sequential else self.method
-            test = runs_test(tested, alternative=self.alternative, method=method)
-            p, runs, below, above = test.pvalue, test.n_runs, test.n_below, test.n_above
-            used, median = test.method, test.cutoff
-        else:
-            p, runs, below, above = 1.0, len(tested), 0, len(tested)
-            used, median = "exact", self.median
-        expected = RunsDistribution(below, above).mean() if len(tested) else math.nan
-        critical = None
-        if self.alternative == "less" and len(tested) >= 2:
-            guess = runs if p <= level else int(expected)
-            critical = batch.critical_runs(below, above, level, METHODS[used], guess) or None
-        stop, reason = self._decide(n, runs, expected, p, level)
-        return Verdict(stop, p, runs, expected, critical, n, median, level, reason, tested)
+        stopped, n, tested, below, runs, median, p = self._tracker.evidence()
+        alpha = self._level * batch.level_at(tested) if self._falling else self._level
+        followed = self._followed()
+        left, level = followed.at_stop if stopped else (followed.left, followed.level)
+        expected = 1 + 2 * below * (tested - below) / tested if tested else math.nan
+        stop, reason = self._decide(stopped, n, runs, expected, p, alpha)
+        warnings = (*left_warning(left, level), *self._warnings(n)) if stopped else ()
+        method = "exact" if self.sequential else self.method
+        return Verdict(
+            stop, n, reason, warnings, level, left,
+            p, runs, below, tested - below, median, alpha, method, self.alternative,
+        )  # fmt: skip
+
+    def _warnings(self, n: int) -> tuple[str, ...]:
+        """Return what speaks against a stop after n bounds: computed once, when first asked for."""
+        epoch = self._tracker.epoch
+        if self._warned[:2] != (epoch, n):
+            self._warned = (epoch, n, stop_warnings(self._tested(n)))
+        return self._warned[2]
 
     def _decide(
-        self, n: int, runs: int, expected: float, p: float, level: float
+        self, stopped: bool, n: int, runs: int, expected: float, p: float, level: float
     ) -> tuple[bool | None, str]:
-        if self.stopped:
+        if stopped:
             return True, f"{runs} runs where {expected:.1f} are expected ({_p(p)} <= {level:.3g})"
         earliest = self.earliest_stop
         if self.horizon is not None and n >= self.horizon:
@@ -493,118 +309,36 @@ class Stopper(Criterion):
 
     # keeping and restoring -------------------------------------------------------------------
 
-    def reset(self) -> Self:
-        """Forget all bounds (a Gaussian process keeps its labels); return the stopper itself."""
-        self._tracker.reset()
-        return self
+    _version = 2
+
+    _compiled_state = ("_tracker", "_still", "_warned")
+
+    def _extend(self, bounds: Array) -> int:
+        return self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8))
+
+    @property
+    def _expected(self) -> int:
+        return self._still.horizon
+
+    @property
+    def _at_stop(self) -> tuple[float, float]:
+        return self._followed().at_stop
+
+    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+        self._tracker.restore(bounds, stopped_at)
+        self._followed().note_stop(stopped_at, left, level)
 
     def copy(self) -> Self:
         """Return an independent stopper in the same state; a Gaussian process is copied too."""
-        new = type(self)(**self.get_params(deep=False))
-        if new.gp is not None:
-            new.gp = new.gp.copy()
-        new._tracker = self._tracker.copy()
+        new = super().copy()
+        new._still = self._followed().copy()
+        new._still.follow(new._tracker)
         return new
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "_tracker"}
-        return state | {"bounds": self.bounds}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        bounds = state.pop("bounds")
-        vars(self).update(state)
-        self._start()
-        self.extend(bounds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and bounds as plain lists, numbers and texts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            For `Stopper.from_dict`. A Gaussian process is described by its settings and labels.
-        """
-        settings: dict[str, Any] = {}
-        for name in self._settings:
-            value = getattr(self, name)
-            settings[name] = value.item() if isinstance(value, np.generic) else value
-        return {
-            "kind": "Stopper",
-            "version": FORMAT,
-            **settings,
-            "gp": None if self.gp is None else self.gp.to_dict(),
-            "bounds": self.bounds.tolist(),
-        }
 
     @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Stopper:
+    def _from_version_1(cls, state: dict[str, Any]) -> Stopper:
+        # Version 0.1 decided anew from the bounds.
         *settings, gp, bounds = state_values(state, (*cls._settings, "gp", "bounds"))
-        if gp is not None:
-            gp = restore_model(gp)
-        if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
-            raise ValueError(
-                f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
-            )
-        try:
-            new = cls(**dict(zip(cls._settings, settings, strict=True)), gp=gp)
-            new.extend(bounds)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
+        new, values = cls._settled(dict(zip(cls._settings, settings, strict=True)), gp, bounds)
+        new.extend(values)
         return new
-
-    # scikit-learn's conventions --------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Accepted for scikit-learn; there is nothing deeper.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-        """
-        return {name: getattr(self, name) for name in (*self._settings, "gp")}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; the bounds are judged anew, from the first on.
-
-        Parameters
-        ----------
-        **params
-            Arguments of the constructor.
-
-        Returns
-        -------
-        Stopper
-            The stopper itself.
-        """
-        known = self.get_params()
-        for name in params:
-            if name not in known:
-                check.option("params", name, tuple(known))
-        changed = type(self)(**(known | params))
-        bounds = self.bounds
-        changed.extend(bounds)
-        tracker = self._tracker  # stays: another thread may be about to push to it
-        tracker.replace(changed._tracker, len(bounds))
-        vars(self).update(vars(changed) | {"_tracker": tracker})
-        return self
-
-    def __repr__(self) -> str:
-        default = type(self)()
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value != getattr(default, name)
-        ]
-        return f"Stopper({', '.join(changed)})"

@@ -4,73 +4,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
+from fastal._core import batch
 from fastal._core import runs_test as runs_test_core
-from fastal.runs import runs_test
-
-
-class Decision(NamedTuple):
-    """What a criterion says, and why; a `Stopper` says more in its `Verdict`."""
-
-    stop: bool
-    n: int
-    reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"stop after {self.n} bounds: {self.reason}" if self.stop else f"go on: {self.reason}"
-        )
+from fastal.runs import METHODS, runs_test
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a stopper says, and why.
+class Decision:
+    """What a criterion says, and why: the part that all verdicts share.
 
     Attributes
     ----------
     stop : bool or None
-        True: stop. False: go on. None: no stop is possible yet, whatever the bounds are.
-    p_value : float
-        p-value of the runs test: at the stop, or now.
-    n_runs : int
-        Number of runs about the median.
-    expected_runs : float
-        Number of runs expected of a random sequence.
-    critical_runs : int or None
-        Largest number of runs that stops with as many bounds on each side; None if none does, or
-        for another alternative than "less".
+        True: stop. False: go on. None: no stop is possible yet, whatever comes.
     n : int
         Number of bounds: at the stop, or now.
-    median : float
-        Median of the tested bounds.
-    alpha : float
-        Level that the p-value was compared with.
     reason : str
         Why, in words.
     warnings : tuple of str
-        What speaks against trusting a stop; computed when read.
+        Reasons to distrust this stop: judgement, not calibrated tests.
+    level : float
+        Mean of the last bounds over its largest value so far, at the stop or now; NaN if unknown.
+    left : float
+        Share of all movement of the model that is still to come, at the stop or now; NaN if
+        unknown, as without a horizon.
     """
 
     stop: bool | None
-    p_value: float
-    n_runs: int
-    expected_runs: float
-    critical_runs: int | None
     n: int
-    median: float
-    alpha: float
     reason: str
-    _tested: NDArray[np.float64] = field(repr=False, compare=False)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What speaks against trusting a stop: judgement, not calibrated tests."""
-        return stop_warnings(self._tested) if self.stop else ()
+    warnings: tuple[str, ...] = ()
+    level: float = field(default=math.nan, compare=False)
+    left: float = field(default=math.nan, compare=False)
 
     def __str__(self) -> str:
         if self.stop is None:
@@ -78,6 +48,109 @@ class Verdict:
         if not self.stop:
             return f"go on: {self.reason}"
         return f"stop after {self.n} bounds: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Decision):
+    """What a `Stopper` says, and why.
+
+    Attributes
+    ----------
+    stop : bool or None
+        True: stop. False: go on. None: no stop is possible yet, whatever the bounds are.
+    n : int
+        Number of bounds: at the stop, or now.
+    reason : str
+        Why, in words.
+    warnings : tuple of str
+        Reasons to distrust this stop: judgement, not calibrated tests.
+    level, left : float
+        As in `Decision`.
+    p_value : float
+        p-value of the runs test: at the stop, or now.
+    n_runs : int
+        Number of runs about the median.
+    n_below, n_above : int
+        Number of tested bounds below the median, and at or above it.
+    median : float
+        Median of the tested bounds.
+    alpha : float
+        Level that the p-value was compared with.
+    method : {"auto", "exact", "normal"}
+        How the p-value was computed.
+    alternative : {"less", "greater", "two-sided"}
+        What the test is against.
+    """
+
+    p_value: float = 1.0
+    n_runs: int = 0
+    n_below: int = 0
+    n_above: int = 0
+    median: float = field(default=math.nan, compare=False)
+    alpha: float = math.nan
+    method: str = "auto"
+    alternative: str = "less"
+
+    @property
+    def expected_runs(self) -> float:
+        """Number of runs expected of a random sequence; NaN without bounds."""
+        n = self.n_below + self.n_above
+        return 1 + 2 * self.n_below * self.n_above / n if n else math.nan
+
+    @property
+    def critical_runs(self) -> int | None:
+        """Largest number of runs that stops with as many bounds on each side; None if none does.
+
+        Also None for another alternative than "less".
+        """
+        if self.alternative != "less" or self.n_below + self.n_above < 2:
+            return None
+        guess = self.n_runs if self.p_value <= self.alpha else int(self.expected_runs)
+        method = METHODS[self.method]
+        found = batch.critical_runs(self.n_below, self.n_above, self.alpha, method, guess)
+        return found or None
+
+
+FEWEST = 7  # bounds that show a trend
+
+FALLING = -2.326  # one-sided 1 %
+
+STILL_FALLING = "the bounds are still falling"
+
+# More than this share of the movement still to come, or of the peak still there, is worth a word.
+MUCH_LEFT = 0.1
+
+
+def left_warning(left: float, level: float) -> tuple[str, ...]:
+    """Return what speaks against a stop by how much is still to come.
+
+    Parameters
+    ----------
+    left : float
+        Share of all movement that is still to come; NaN if unknown.
+    level : float
+        Mean of the last bounds over its largest value; NaN if unknown.
+
+    Returns
+    -------
+    tuple of str
+        One warning or none.
+    """
+    if left > MUCH_LEFT:
+        return (f"up to {percent(left)} of the movement may still be to come",)
+    if math.isnan(left) and level > MUCH_LEFT:
+        return (f"the bounds still stand at {percent(level)} of their peak",)
+    return ()
+
+
+def percent(share: float) -> str:
+    """Return a share in words: two digits, never rounded to "0 %" or "100 %" if it is neither."""
+    text = f"{100 * share:.2g}" if share < 0.0995 else f"{100 * share:.0f}"
+    if text == "100" and share < 1:
+        text = "more than 99"
+    if text.startswith("0.0") or "e" in text:
+        text = "less than 0.1"
+    return f"{text} %" if share > 0 else "0 %"
 
 
 def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
@@ -111,9 +184,9 @@ def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
     if high[:half].sum() <= high[len(values) - half :].sum():
         found.append("the bounds rose instead of falling")
     last = values[half:]
-    if len(last) >= 8:
-        if _mann_kendall(last) < -2.326:  # one-sided 1 %
-            found.append("the bounds are still falling")
+    if len(last) >= FEWEST:  # also at the earliest stop
+        if _mann_kendall(last) < FALLING:
+            found.append(STILL_FALLING)
         _, group, sizes = np.unique(last, return_inverse=True, return_counts=True)
         ranks = (np.cumsum(sizes) - sizes / 2)[group]  # ties share their middle rank
         ranks -= ranks.mean()
@@ -143,10 +216,6 @@ NO_STOP = {
 }
 
 MASKED = 7  # a drop within so many bounds is mostly never detected
-
-FEWEST = 8  # bounds after these that show a trend
-
-FALLING = -2.326  # one-sided 1 %
 
 HIGH_BOUND = 0.5  # nats
 
@@ -180,13 +249,8 @@ def no_stop_reason(bounds: ArrayLike) -> str:
     >>> no_stop_reason([6.0 - 0.1 * i for i in range(30)])
     'still learning'
     """
-    import numpy as np
-
-    from fastal import _validation as check
-    from fastal.stopping.verdict import _mann_kendall
-
     values = check.vector("bounds", bounds)[MASKED:]
-    if len(values) < FEWEST:
+    if len(values) < 8:
         return "too few bounds"
     if _mann_kendall(values) < FALLING:
         return "still learning"

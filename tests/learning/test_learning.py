@@ -23,8 +23,8 @@ from fastal import (
     reference,
 )
 from fastal._core import selection_lazy
+from fastal.learning import choose, gaussian
 from fastal.learning import learner as learner_module
-from fastal.learning import selection
 
 rng = np.random.default_rng(4)
 
@@ -51,7 +51,7 @@ SIZES = [(1, 1), (2, 2), (30, 30), (100, 60)] + ([(700, 90)] if JIT else [])
 @pytest.mark.parametrize(("n", "labels"), SIZES)
 def test_equals_a_plain_loop(n, labels, lazy, monkeypatch):
     if lazy:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     X, y = problem(n)
     gp = GaussianProcess(1.3, 0.05, amplitude=1.5, mean=0.2)
     run = learn(X, y, gp=gp, stopper=NEVER, initial=[0], max_labels=labels)
@@ -67,7 +67,7 @@ def test_other_kernels(kernel, scale, monkeypatch):
     X, y = problem(120)
     gp = GaussianProcess(scale, 0.05, kernel=kernel)
     eager = learn(X, y, gp=gp, stopper=NEVER, seed=3)
-    monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+    monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     lazy = learn(X, y, gp=gp, stopper=NEVER, seed=3)
     assert (eager.indices == lazy.indices).all()
     by_hand = gp.copy()
@@ -90,7 +90,7 @@ def test_posterior_equals_scikit_learn():
 @pytest.mark.parametrize("lazy", [False, True])
 def test_greedy_properties(lazy, monkeypatch):
     if lazy:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     X, y = problem(150)
     seen = []
 
@@ -113,7 +113,7 @@ def test_greedy_properties(lazy, monkeypatch):
 def test_ties_go_to_the_lower_index(monkeypatch):
     X = np.array([0.0, 100.0, 200.0, 300.0, 400.0])
     for below in (2048, 0):
-        monkeypatch.setattr(selection, "EAGER_BELOW", below)
+        monkeypatch.setattr(choose, "EAGER_BELOW", below)
         run = learn(X, np.zeros(5), gp=GaussianProcess(1.0, 0.1), stopper=NEVER, initial=[3])
         assert run.indices.tolist() == [3, 0, 1, 2, 4]
 
@@ -138,7 +138,7 @@ def test_threads_do_not_change_results():
 @pytest.mark.parametrize("lazy", [False, True])
 def test_errors_at_every_label(lazy, monkeypatch):
     if lazy:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     X, y = problem(70)
     X_test, y_test = problem(33, seed=5)
     noise = 0.05
@@ -220,7 +220,7 @@ def test_going_on_after_a_stop():
 @pytest.mark.parametrize("lazy", [False, True])
 def test_an_oracle_that_fails(lazy, monkeypatch):
     if lazy:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     x, y = artificial(100)
     gp = GaussianProcess(1.5, 0.0025)
     expected = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
@@ -244,7 +244,7 @@ def test_an_oracle_that_fails(lazy, monkeypatch):
     assert isinstance(run, Run)
     assert run.n_labels == 5
     with pytest.raises(
-        ValueError, match=r"label of point \d+ .*`y` must be finite, got nan"
+        ValueError, match=r"invalid label for point \d+: `y` must be finite, got nan"
     ) as bad:
         run.resume()
     assert bad.value.run.n_labels == 7
@@ -254,7 +254,7 @@ def test_an_oracle_that_fails(lazy, monkeypatch):
     assert (final.indices == expected.indices).all()
     np.testing.assert_array_equal(final.bounds, expected.bounds)
     for value in ("a", None, [1.0, 2.0]):
-        with pytest.raises(TypeError, match=r"label of point \d+ is of no use: `y` must be a real"):
+        with pytest.raises(TypeError, match=r"invalid label for point \d+: `y` must be a real"):
             learn(x, lambda i, p, value=value: value, gp=gp, stopper=Stopper(), seed=0)
 
 
@@ -337,7 +337,7 @@ def test_asking_twice_is_asking_once():
 @pytest.mark.parametrize("acquisition", ["max_variance", "random"])
 def test_saved_and_loaded(lazy, acquisition, monkeypatch):
     if lazy:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     x, y = artificial(80)
     gp = GaussianProcess(1.5, 0.0025, kernel="matern52")
     learner = ActiveLearner(
@@ -430,7 +430,7 @@ def test_numerical_edges():
 
 def test_a_pool_too_large_for_memory(monkeypatch):
     with pytest.raises(MemoryError, match=r"needs 80000\.0 GB, this machine has"):
-        selection.check_memory(10**8, 10**5)
+        gaussian.check_memory(10**8, 10**5)
     monkeypatch.setattr(_memory, "SHARE", 1e-9)
     with pytest.raises(MemoryError, match="a pool of 50 points with 50 labels needs"):
         learn(np.arange(50.0), np.arange(50.0), gp=GaussianProcess(), stopper=NEVER)
@@ -516,7 +516,7 @@ def test_every_public_thing_is_documented():
 def test_a_budget_that_is_raised_on_the_way(monkeypatch, below):
     # The message says "raise `max_labels`": labels beyond the first budget had no room, and were
     # written behind the buffers.
-    monkeypatch.setattr(selection, "EAGER_BELOW", below)
+    monkeypatch.setattr(choose, "EAGER_BELOW", below)
     x = np.linspace(0, 10, 60)
     settings = {"gp": GaussianProcess(1.0, 0.1), "stopper": Stopper(), "seed": 0}
     learner, whole = ActiveLearner(x, max_labels=5, **settings), ActiveLearner(x, **settings)

@@ -637,7 +637,7 @@ def test_oracles_and_resuming():
         learn(x, oracle, gp=MODEL, stopper=NEVER, seed=0, max_labels=9, test=(x, y))
     assert out.value.run.n_labels == 3
     with pytest.raises(
-        ValueError, match=r"label of point \d+ is of no use: `y` must be -1 or 1"
+        ValueError, match=r"invalid label for point \d+: `y` must be -1 or 1"
     ) as bad:
         out.value.run.resume()
     assert bad.value.run.n_labels == 4

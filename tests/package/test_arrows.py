@@ -63,8 +63,6 @@ NAMED_TUPLE = {"_replace", "_asdict", "_make", "_fields"}
 # Doors that are still to be built: what a file reaches for past the door, each with its repair in
 # sight. The list may only become shorter.
 BACK_DOORS = {
-    "fastal.cli.commands.watch reaches for _decide of stopping",
-    "fastal.cli.commands.watch reaches for _level of stopping",
     "fastal.criteria.experiments reaches for _prior_kl of models",
     "fastal.criteria.experiments reaches for _read of cli, models",
     "fastal.criteria.experiments reaches for _weights of models",
@@ -73,7 +71,6 @@ BACK_DOORS = {
     "fastal.learning.classes reaches for _negative of models",
     "fastal.learning.classes reaches for _probabilities of models",
     "fastal.learning.classes reaches for _state of models, stopping",
-    "fastal.learning.learner reaches for _tracker of stopping",
     "fastal.models.gp reaches for _is_owned of _threads",
     "fastal.plotting.demo reaches for _learner of learning",
     "fastal.plotting.demo: no arrow from plotting to models",
@@ -82,7 +79,6 @@ BACK_DOORS = {
     "fastal.plotting.stopper reaches for _level of stopping",
     "fastal.plotting.stopper: no arrow from plotting to _core",
     "fastal.plotting.stopper: no arrow from plotting to stopping",
-    "fastal.simulation.worker reaches for _tracker of stopping",
 }
 
 

@@ -40,7 +40,7 @@ from fastal.criteria import (
     cross_validation_error,
     pac_bayes_bound,
 )
-from fastal.learning import learner, selection
+from fastal.learning import choose, eager, gaussian, lazy, learner
 from fastal.models import gp
 from fastal.stopping import Criterion, Measured
 
@@ -507,7 +507,7 @@ def test_a_classifier_that_compares_covariances():
 @pytest.mark.usefixtures("restless")
 def test_learners_of_other_kinds(monkeypatch):
     stress(SharedLearner(LaplaceClassifier(1.0, amplitude=4.0)))
-    monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+    monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     stress(SharedLearner(stopper=Stopper()))
 
 
@@ -1069,7 +1069,7 @@ def test_a_run_that_two_resume():
 
 @pytest.mark.usefixtures("restless")
 def test_reading_during_a_compiled_run(monkeypatch):
-    monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+    monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 10, (600, 2)), rng.normal(size=600)
     run = learn(
@@ -1170,7 +1170,7 @@ def test_ctrl_c_while_labels_are_added():
 
 @pytest.mark.parametrize("kind", ["eager", "lazy", "classes", "composition"])
 def test_ctrl_c_while_a_label_is_told(kind, monkeypatch):
-    monkeypatch.setattr(selection, "EAGER_BELOW", 0 if kind == "lazy" else 2048)
+    monkeypatch.setattr(choose, "EAGER_BELOW", 0 if kind == "lazy" else 2048)
     rng = np.random.default_rng(3)
     X = rng.uniform(0, 10, (40, 1))
     y, model = np.sin(X[:, 0]), GaussianProcess(1.0, 0.1)
@@ -1180,7 +1180,7 @@ def test_ctrl_c_while_a_label_is_told(kind, monkeypatch):
     start = ActiveLearner(X, gp=model, stopper=stopper, seed=0)
     for _ in range(15):  # the next label fills a panel
         start.tell(y[start.ask()])
-    files = {learner.__file__, selection.__file__}
+    files = {module.__file__ for module in (learner, eager, gaussian, lazy)}
     full = copy.copy(start)
     for _ in range(4):
         full.tell(y[full.ask()])
@@ -1220,7 +1220,7 @@ def test_ctrl_c_between_a_label_and_its_bound():
 
 def test_an_error_in_a_panel_shared_out(monkeypatch):
     # As by Ctrl-C while threads complete a panel: some blocks are done, others are not.
-    monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+    monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 10, (1300, 2)), rng.normal(size=1300)
     settings = {"gp": GaussianProcess(0.5, 0.1), "stopper": Stopper(alpha=1e-12), "seed": 0}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import fastal
 from fastal import FixedBudget, GaussianProcess, MinLabels, Simulation, Stopper, learn, simulate
 from fastal._core import campaigns, seeds
-from fastal.learning import selection
+from fastal.learning import choose
 from fastal.simulation import chunk as chunk_module
 from fastal.simulation import plan as plan_module
 from fastal.simulation import result as result_module
@@ -81,7 +81,7 @@ def failing(rng):
 @pytest.mark.parametrize("large", [False, True])
 def test_equals_a_loop_of_learn(initial, large, monkeypatch):
     if large:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
         monkeypatch.setattr(worker, "STEP", 7)
     stopper = Stopper(0.01)
     result = small(n_runs=8, initial=initial, stopper=stopper)
@@ -354,7 +354,7 @@ def test_failures_are_recorded():
 @pytest.mark.parametrize("large", [False, True])
 def test_a_factor_that_breaks_down(large, monkeypatch):
     if large:
-        monkeypatch.setattr(selection, "EAGER_BELOW", 0)
+        monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     points = np.r_[np.zeros(3), np.arange(1.0, 40.0) * 10]
     arguments = {"gp": GaussianProcess(1.0, 1e-17), "n_runs": 40, "pool_size": 5}
     result = simulate(points, np.zeros(42), stopper=NEVER, **arguments)

@@ -239,7 +239,9 @@ def test_warnings():
     drop = np.r_[np.full(12, 5.0), np.full(12, 1.0)] + 0.1 * rng.standard_normal(24)
     stopper = Stopper()
     stopper.extend(drop)
-    assert stopper.verdict.warnings == ()
+    # nobody has said how many bounds there can be: 1 of 5, and two of the last ten are high ones
+    assert stopper.verdict.warnings == ("the bounds still stand at 28 % of their peak",)
+    assert stop_warnings(drop) == ()
     assert stop_warnings(drop[::-1]) == ("the bounds rose instead of falling",)
     slope = np.exp(-np.arange(60) / 10)
     assert stop_warnings(slope) == (
@@ -339,10 +341,10 @@ GOOD.extend([3.0, 1.0, 2.0])
         ({"alpha": None}, "`state` is damaged: `alpha` must be a real number"),
         ({"alpha": 2.0}, r"`state` is damaged: `alpha` must be in \(0, 1\), got 2"),
         ({"bounds": [1.0, "x"]}, r"`state\['bounds'\]` must be a list of numbers"),
-        ({"bounds": [1.0, math.nan]}, "`state` is damaged: `values` must be finite, got nan"),
+        ({"bounds": [1.0, math.nan]}, "`state` is damaged: `bounds` must be finite, got nan"),
         ({"bounds": None}, r"`state\['bounds'\]` must be a list of numbers, got None"),
-        ({"version": 99}, "`state` must have version 1, got 99"),
-        ({"version": True}, "`state` must have version 1, got True"),
+        ({"version": 99}, "`state` must have version 2, got 99"),
+        ({"version": True}, "`state` must have version 2, got True"),
         ({"kind": "Car"}, "`state` must describe a Stopper, got kind 'Car'"),
         ({"kind": ["Stopper"]}, "`state` must describe a Stopper"),
         ({"colour": 1}, "`state` has the unknown 'colour'"),

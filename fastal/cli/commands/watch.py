@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -199,7 +198,8 @@ class _Report:
 
     def show(self, stopper: Stopper, bound: float) -> None:
         n, p = len(stopper), stopper.p_value
-        stop, verdict = _sentence(stopper, n, p)
+        said = stopper.verdict
+        stop, verdict = said.stop, str(said)
         if self._json:
             import json
 
@@ -224,14 +224,6 @@ class _Report:
         if self._width:
             self._width = 0
             print(flush=True)
-
-
-def _sentence(stopper: Stopper, n: int, p: float) -> tuple[bool | None, str]:
-    """Return what ``stopper.verdict`` says, without looking at all bounds again on each line."""
-    if stopper.stopped:
-        return True, str(stopper.verdict)
-    stop, reason = stopper._decide(n, stopper.n_runs, math.nan, p, stopper._level)
-    return stop, f"{'too early' if stop is None else 'go on'}: {reason}"
 
 
 def _print_end(stopper: Stopper) -> None:

@@ -1,0 +1,16 @@
+"""How a compiled selection ends; shared by the eager and the lazy one."""
+
+from __future__ import annotations
+
+from fastal._core.jit import jit
+from fastal._core.symbols import rule_push
+
+# All labels are there; the rule stopped; a label cannot be taken (the status says why).
+DONE, STOPPED, FAILED = 0, 1, 2
+
+
+@jit
+def stops(rule: int, r: float) -> bool:
+    """Give a bound to the rule at this address (0: none); return whether it stops there."""
+    # a bound is finite, and memory for it small: a negative status is not looked at
+    return rule != 0 and rule_push(rule, r) == 1

@@ -1,0 +1,278 @@
+# Rules that compiled loops ask after each bound: one handle, whatever the criterion.
+#
+# A CompiledRule borrows the state of the criteria it was made from: what a compiled loop pushes is
+# in them when it ends. While it is lent, nobody else may use them.
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fastal._core.memory cimport allocate
+from fastal._core.still cimport (
+    Still,
+    StillTracker,
+    still_free,
+    still_new,
+    still_push,
+    still_reserve,
+    still_reset,
+)
+from fastal._core.tracker cimport (
+    RunsTracker,
+    Tracker,
+    tracker_free,
+    tracker_new_with,
+    tracker_push,
+    tracker_reserve,
+    tracker_reset,
+)
+
+
+cdef int64_t rule_stopped_at(Rule *rule) noexcept nogil:
+    # ANY: the first stop of a member; ALL: the last one, if every member has stopped.
+    cdef int64_t i, at, found = 0
+    if rule.kind == RULE_RUNS:
+        return rule.tracker.stopped_at
+    if rule.kind == RULE_LEFT:
+        return rule.still.stopped_at
+    if rule.kind == RULE_COUNT:
+        return rule.count.limit if rule.count.seen >= rule.count.limit else 0
+    for i in range(rule.n_members):
+        at = rule_stopped_at(rule.members[i])
+        if rule.kind == RULE_ALL:
+            if at == 0:
+                return 0
+            found = max(found, at)
+        elif at and (found == 0 or at < found):
+            found = at
+    return found
+
+
+cdef bint rule_reserve(Rule *rule) noexcept nogil:
+    cdef int64_t i
+    if rule.kind == RULE_RUNS:
+        return tracker_reserve(rule.tracker)
+    if rule.kind == RULE_LEFT:
+        return still_reserve(rule.still)
+    for i in range(rule.n_members):
+        if not rule_reserve(rule.members[i]):
+            return False
+    return True
+
+
+cdef int give(Rule *rule, double value) noexcept nogil:
+    # Push without asking who stops; members have room.
+    cdef int64_t i
+    cdef int status
+    if rule.kind == RULE_RUNS:
+        return tracker_push(rule.tracker, value)
+    if rule.kind == RULE_LEFT:
+        return still_push(rule.still, value)
+    if rule.kind == RULE_COUNT:
+        rule.count.seen += 1
+    for i in range(rule.n_members):
+        status = give(rule.members[i], value)
+        if status < 0:
+            return status
+    return 0
+
+
+cdef int rule_push(Rule *rule, double value) noexcept nogil:
+    cdef bint before
+    cdef int status
+    if rule.kind == RULE_RUNS:          # the usual case, without a detour
+        before = rule.tracker.stopped_at > 0
+        status = tracker_push(rule.tracker, value)
+        return status if status < 0 else rule.tracker.stopped_at > 0 and not before
+    before = rule_stopped_at(rule) > 0
+    if not rule_reserve(rule):
+        return -1
+    status = give(rule, value)
+    return status if status < 0 else rule_stopped_at(rule) > 0 and not before
+
+
+cdef void rule_reset(Rule *rule) noexcept nogil:
+    cdef int64_t i
+    if rule.kind == RULE_RUNS:
+        tracker_reset(rule.tracker)
+    elif rule.kind == RULE_LEFT:
+        still_reset(rule.still)
+    elif rule.kind == RULE_COUNT:
+        rule.count.seen = 0
+    for i in range(rule.n_members):
+        rule_reset(rule.members[i])
+
+
+cdef void rule_free(Rule *rule) noexcept nogil:
+    cdef int64_t i
+    if rule == NULL:
+        return
+    tracker_free(rule.tracker)
+    still_free(rule.still)
+    free(rule.count)
+    for i in range(rule.n_members):
+        rule_free(rule.members[i])
+    free(rule.members)
+    free(rule)
+
+
+cdef Rule *rule_new_like(const Rule *rule) noexcept nogil:
+    cdef int64_t i
+    cdef Rule *new = <Rule *>allocate(1, sizeof(Rule))
+    cdef bint made = True
+    if new == NULL:
+        return NULL
+    memset(new, 0, sizeof(Rule))
+    new.kind = rule.kind
+    if rule.kind == RULE_RUNS:
+        new.tracker = tracker_new_with(rule.tracker.rule)
+        made = new.tracker != NULL
+    elif rule.kind == RULE_LEFT:
+        new.still = still_new(rule.still.share, rule.still.horizon, rule.still.window)
+        made = new.still != NULL
+    elif rule.kind == RULE_COUNT:
+        new.count = <Count *>allocate(1, sizeof(Count))
+        made = new.count != NULL
+        if made:
+            new.count.limit, new.count.seen = rule.count.limit, 0
+    else:
+        new.members = <Rule **>allocate(rule.n_members, sizeof(Rule *))
+        made = new.members != NULL
+        for i in range(rule.n_members if made else 0):
+            new.members[i] = rule_new_like(rule.members[i])
+            if new.members[i] == NULL:
+                made = False
+                break
+            new.n_members += 1
+    if not made:
+        rule_free(new)
+        return NULL
+    return new
+
+
+cdef class Counter:
+    """Counts bounds up to a limit.
+
+    Parameters
+    ----------
+    limit : int
+        Number of bounds at which to stop.
+    seen : int
+        Number of bounds so far.
+    """
+
+    def __cinit__(self, int64_t limit, int64_t seen=0):
+        self.count.limit, self.count.seen = limit, seen
+
+    cdef int check(self) except -1:
+        if self.busy:
+            raise RuntimeError("the criterion is in use by another thread")
+        return 0
+
+    def step(self):
+        """Count one more; return whether the limit is reached."""
+        self.check()
+        self.count.seen += 1
+        return self.count.seen >= self.count.limit
+
+    def reset(self):
+        """Begin anew."""
+        self.check()
+        self.count.seen = 0
+
+    def __reduce__(self):
+        return Counter, (self.count.limit, self.seen)
+
+    @property
+    def seen(self):
+        """Number of bounds so far."""
+        return self.count.seen
+
+
+cdef class CompiledRule:
+    """A criterion as compiled loops see it.
+
+    Parameters
+    ----------
+    kind : {"all", "any"} or None
+        How members combine; None for a single part.
+    *parts : RunsTracker, StillTracker or Counter, or CompiledRule for each member
+        What the rule borrows its state from.
+    """
+
+    def __cinit__(self, kind, *parts):
+        cdef int64_t i
+        self.parts = parts
+        if kind is None:
+            (part,) = parts
+            if isinstance(part, RunsTracker):
+                self.rule.kind = RULE_RUNS
+            elif isinstance(part, StillTracker):
+                self.rule.kind = RULE_LEFT
+            else:
+                self.rule.kind = RULE_COUNT
+                self.rule.count = &(<Counter?>part).count
+            self.point()
+            return
+        self.rule.kind = RULE_ALL if kind == "all" else RULE_ANY
+        self.rule.members = <Rule **>allocate(len(parts), sizeof(Rule *))
+        if self.rule.members == NULL:
+            raise MemoryError("no memory for a rule")
+        for i, part in enumerate(parts):
+            self.rule.members[i] = &(<CompiledRule?>part).rule
+        self.rule.n_members = len(parts)
+
+    def __dealloc__(self):
+        free(self.rule.members)
+
+    cdef int check(self) except -1:
+        for part in self.parts:
+            if isinstance(part, CompiledRule):
+                (<CompiledRule>part).check()
+            elif isinstance(part, RunsTracker):
+                (<RunsTracker>part).check()
+            elif isinstance(part, StillTracker):
+                (<StillTracker>part).check()
+            else:
+                (<Counter>part).check()
+        return 0
+
+    cdef void point(self) noexcept:
+        # `replace` exchanges what a tracker holds: the rule points to what is there now.
+        for part in self.parts:
+            if isinstance(part, CompiledRule):
+                (<CompiledRule>part).point()
+            elif isinstance(part, RunsTracker):
+                self.rule.tracker = (<RunsTracker>part).tracker
+            elif isinstance(part, StillTracker):
+                self.rule.still = (<StillTracker>part).still
+
+    cdef void mark(self, bint busy) noexcept:
+        for part in self.parts:
+            if isinstance(part, CompiledRule):
+                (<CompiledRule>part).mark(busy)
+            elif isinstance(part, RunsTracker):
+                (<RunsTracker>part).busy = busy
+            elif isinstance(part, StillTracker):
+                (<StillTracker>part).busy = busy
+            else:
+                (<Counter>part).busy = busy
+
+    def lend(self):
+        """Return the address of the C struct for code that holds no GIL, until `take_back`."""
+        self.check()
+        self.point()
+        self.mark(True)
+        self.lent = True
+        return <Py_ssize_t>&self.rule
+
+    def take_back(self):
+        """End what `lend` began."""
+        self.mark(False)
+        self.lent = False
+
+    @property
+    def stopped_at(self):
+        """Number of bounds at the stop; 0 before it."""
+        self.point()
+        return rule_stopped_at(&self.rule)

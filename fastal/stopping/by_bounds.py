@@ -1,0 +1,438 @@
+"""Criteria that go by bounds: the ways in, and the keeping, that Stopper and StillToCome share."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastal import _validation as check
+from fastal._core import bound_scalar
+from fastal._core.rule import CompiledRule
+from fastal._state import restore_model, state_count, state_values
+from fastal.stopping.criterion import Criterion
+from fastal.stopping.posterior import bounds_of
+
+if TYPE_CHECKING:
+    from fastal._types import Array
+    from fastal.models.gp import GaussianProcess
+
+
+class ByBounds(Criterion):
+    """A criterion that takes bounds by five ways and keeps them all.
+
+    `push` a bound or divergence, `update` with the posterior before the label, `update_from` a
+    model of another library, `observe` an input and its label with a Gaussian process, `extend` by
+    a history.
+
+    A subclass names its settings, and makes its compiled state in `_start`.
+    """
+
+    # Arguments of the constructor besides `gp`, in their order.
+    _settings: ClassVar[tuple[str, ...]]
+
+    noise: float | None
+    gp: GaussianProcess | None
+
+    # The compiled state, which has the bounds: a RunsTracker or a StillTracker.
+    _tracker: Any
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Check the settings and begin with an empty tracker."""
+
+    def _check_sources(self) -> None:
+        """Check what bounds may be made from."""
+        if self.noise is not None:
+            check.positive("noise", self.noise)
+        if self.gp is not None and not hasattr(self.gp, "add"):
+            raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(self.gp)}")
+
+    @staticmethod
+    def _count(name: str, value: int | None, minimum: int) -> int:
+        """Check a number of bounds; None is 0, the tracker's word for "none"."""
+        return 0 if value is None else check.count(name, value, minimum, check.INT64_MAX)
+
+    # the five ways in ------------------------------------------------------------------------
+
+    def push(self, r: float) -> bool:
+        """Take one bound or divergence.
+
+        Parameters
+        ----------
+        r : float
+            A finite number; without the constant C, which would change nothing.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before. Later bounds are recorded all the same.
+        """
+        try:
+            stopped: bool = self._tracker.stopped_after(r)
+        except (TypeError, ValueError, OverflowError):
+            self._measure("r", r)
+            raise
+        return stopped
+
+    def update(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: Any = None) -> bool:
+        """Take the posterior at an input before its label, and the label.
+
+        Parameters
+        ----------
+        mean, var : float or array
+            Posterior mean and variance of f (without noise) at the input.
+        y : float or array
+            The label. Arrays are labels that arrived together, in order. The bounds are exact if
+            each posterior is given all labels before it; with the posterior before the whole batch
+            they are an approximation, larger than the exact ones on average, since each label is
+            treated as if it were the first of its batch.
+        noise : float or array, optional
+            Noise variance; by default the criterion's.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        if noise is None:
+            noise = self.noise
+        status = bound_scalar.update(self._tracker, mean, var, y, noise)
+        if status < 0:
+            return self.extend(bounds_of(mean, var, y, noise)) is not None
+        return status == 1
+
+    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
+        """Take a label and the model of another library, before that is fitted to the label.
+
+        Parameters
+        ----------
+        model : object
+            A fitted model of scikit-learn, modAL, scikit-activeml, GPyTorch or BoTorch; see
+            `fastal.adapters`. It is asked for its posterior, not changed.
+        x : array_like, shape (d,) or (m, d)
+            The input, or those of several labels.
+        y : float, or array_like of shape (m,)
+            The label, or labels in order; the bound of each is given the labels before it.
+        noise : float or array_like of shape (m,), optional
+            Noise variance of these labels, if not that of the model. The criterion's own is for
+            `update`.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        from fastal.adapters import update_from
+
+        return update_from(self, model, x, y, noise)
+
+    def observe(self, x: ArrayLike, y: float) -> bool:
+        """Add a label to the Gaussian process, and its bound to the criterion.
+
+        Parameters
+        ----------
+        x : array_like
+            Input.
+        y : float
+            Label.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        gp = self.gp
+        if gp is None:
+            raise ValueError(f"`observe` needs {type(self).__name__}(gp=...), got gp=None")
+        # What is not yet numbers may be anything: its own code runs before the turn.
+        if type(x) is not np.ndarray:
+            x = check.point(x, None)
+        y = check.real("y", y)
+        with self._turn():
+            bounds, labels = len(self), getattr(gp, "n_labels", None)
+            r = None
+            try:
+                r = gp.add(x, y)
+                return self.push(r)
+            except BaseException as error:
+                # The label and its bound, or neither. A push that is refused takes nothing; Ctrl-C
+                # may come at any moment, and after it.
+                refused = isinstance(error, Exception)
+                alone = r is not None if refused else self._has(bounds)
+                if alone and labels is not None and gp.n_labels == labels + 1:
+                    gp.rewind(labels)
+                raise
+
+    def _has(self, n: int) -> bool:
+        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        try:
+            return len(self) == n
+        except RuntimeError:
+            return True
+
+    def extend(self, values: Any) -> int | None:
+        """Take bounds in order, as if pushed one by one.
+
+        Parameters
+        ----------
+        values : array_like or iterable of float
+            Finite bounds; if one is refused, none is taken.
+
+        Returns
+        -------
+        int or None
+            Number of bounds at the first stop, `stopped_at`.
+        """
+        if not isinstance(values, list | tuple | np.ndarray) and not hasattr(values, "__array__"):
+            if not isinstance(values, Iterable):
+                raise TypeError(f"`values` must hold real numbers, got {check.short_repr(values)}")
+            values = list(values)
+        bounds = check.finite_array("values", values)
+        if bounds.ndim != 1:
+            raise ValueError(f"`values` must have one axis, got shape {bounds.shape}")
+        return self._extend(bounds) or None
+
+    @abstractmethod
+    def _extend(self, bounds: Array) -> int:
+        """Take finite bounds, all or none; return the number of them at the stop, or 0."""
+
+    def recompute(
+        self, X: ArrayLike, y: ArrayLike, gp: GaussianProcess, *, initial: int = 0
+    ) -> bool:
+        """Replace all bounds by those that other hyper-parameters give.
+
+        When hyper-parameters change while labelling goes on, the paper (section 5.3) offers two
+        ways: go on with `push`, `update` or `observe` and the new ones, as if the old bounds were
+        comparable; or compute the whole sequence anew, which is this.
+
+        Parameters
+        ----------
+        X, y : array_like
+            All inputs and labels so far, in order.
+        gp : GaussianProcess
+            The model with the new hyper-parameters, without labels; it is copied.
+        initial : int
+            Number of labels at the beginning that give no bound.
+
+        Returns
+        -------
+        bool
+            Whether the new sequence stops. A criterion with a Gaussian process goes on with the
+            copy, which has all labels.
+        """
+        initial = check.count("initial", initial)
+        if gp.n_labels:
+            raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
+        model = gp.copy()
+        before = len(self)
+        bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
+        anew = self.copy().reset()
+        anew._extend(bounds)
+        self._tracker.replace(anew._tracker, before)
+        if self.gp is not None:
+            self.gp = model
+        return self.stopped
+
+    # what it knows ---------------------------------------------------------------------------
+
+    @property
+    def compiled(self) -> CompiledRule:
+        """The criterion as compiled loops see it."""
+        return CompiledRule(None, self._tracker)
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._tracker.stopped_at or None
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """All bounds in order, as a new array."""
+        out = np.empty(self._tracker.n_pushed)
+        try:
+            self._tracker.values(out)
+        except ValueError:  # of the length
+            raise RuntimeError("another thread has pushed meanwhile: ask again") from None
+        return out
+
+    @property
+    def history(self) -> NDArray[np.float64]:
+        """The bounds, under the name that all criteria share."""
+        return self.bounds
+
+    def __len__(self) -> int:
+        n: int = self._tracker.n_pushed
+        return n
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped, or why not yet."""
+        reason: str = self.verdict.reason
+        return reason
+
+    # keeping and restoring -------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _at_stop(self) -> tuple[float, float]:
+        """What was left at the stop, and the level there; NaN without one."""
+
+    @abstractmethod
+    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+        """Take the bounds and the stop of a saved criterion; nothing is decided anew."""
+
+    def reset(self) -> Self:
+        """Forget all bounds (a Gaussian process keeps its labels); return the criterion itself."""
+        self._tracker.reset()
+        return self
+
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state; a Gaussian process is copied too."""
+        new = type(self)(**self.get_params(deep=False))
+        if new.gp is not None:
+            new.gp = new.gp.copy()
+        new._tracker = self._tracker.copy()
+        return new
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    # Compiled state, which a pickle replaces by bounds and stop.
+    _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker",)
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}
+        stop = (self.stopped_at or 0, *self._at_stop)
+        return own | {"bounds": self.bounds, "stop": stop, "expected": self._expected}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        bounds, stop, expected = (state.pop(name) for name in ("bounds", "stop", "expected"))
+        vars(self).update(state)
+        self._start()
+        self.expect(expected)
+        self._restore(bounds, *stop)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings, bounds and stop as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`. A Gaussian process is described by its settings and labels.
+        """
+        settings: dict[str, Any] = {}
+        for name in self._settings:
+            value = getattr(self, name)
+            settings[name] = value.item() if isinstance(value, np.generic) else value
+        left, level = self._at_stop
+        return {
+            "kind": type(self).__name__,
+            "version": self._version,
+            **settings,
+            "gp": None if self.gp is None else self.gp.to_dict(),
+            "bounds": self.bounds.tolist(),
+            "expected": self._expected or None,
+            "stopped_at": self.stopped_at,
+            "left": None if math.isnan(left) else left,
+            "level": None if math.isnan(level) else level,
+        }
+
+    @classmethod
+    def _settled(cls, settings: dict[str, Any], gp: Any, bounds: Any) -> tuple[Self, Array]:
+        """Return a criterion with saved settings, and the saved bounds."""
+        if gp is not None:
+            gp = restore_model(gp)
+        if not isinstance(bounds, list) or not all(type(v) in (int, float) for v in bounds):
+            raise ValueError(
+                f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
+            )
+        try:
+            return cls(**settings, gp=gp), check.finite_array("bounds", bounds)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> ByBounds:
+        names = (*cls._settings, "gp", "bounds", "expected", "stopped_at", "left", "level")
+        *settings, gp, bounds, expected, at, left, level = state_values(state, names)
+        new, values = cls._settled(dict(zip(cls._settings, settings, strict=True)), gp, bounds)
+        expected = state_count("expected", expected, optional=True)
+        at = state_count("stopped_at", at, 1, optional=True, most=len(values))
+        shares = []
+        for name, share in (("left", left), ("level", level)):
+            number = math.nan if share is None else share
+            if not isinstance(number, int | float) or number < 0 or number > 1:
+                raise ValueError(
+                    f"`state[{name!r}]` must be in [0, 1] or None, got {check.short_repr(share)}"
+                )
+            shares.append(float(number))
+        try:
+            new.expect(expected or 0)
+            new._restore(values, at or 0, *shares)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`state` is damaged: {error}") from None
+        return new
+
+    # scikit-learn's conventions --------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Parameters
+        ----------
+        deep : bool
+            Accepted for scikit-learn; there is nothing deeper.
+
+        Returns
+        -------
+        dict
+            Argument to value.
+        """
+        return {name: getattr(self, name) for name in (*self._settings, "gp")}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor; the bounds are judged anew, from the first on.
+
+        Parameters
+        ----------
+        **params
+            Arguments of the constructor.
+
+        Returns
+        -------
+        Criterion
+            The criterion itself.
+        """
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                check.option("params", name, tuple(known))
+        changed = type(self)(**(known | params))
+        changed.expect(self._expected)
+        bounds = self.bounds
+        self._judge_anew(changed, bounds)
+        tracker = self._tracker  # stays: another thread may be about to push to it
+        tracker.replace(changed._tracker, len(bounds))
+        vars(self).update(vars(changed) | {"_tracker": tracker})
+        return self
+
+    def _judge_anew(self, changed: Self, bounds: Array) -> None:
+        """Give all bounds to a criterion whose settings have changed."""
+        changed._extend(bounds)
+
+    def __repr__(self) -> str:
+        default = type(self)()
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != getattr(default, name)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"

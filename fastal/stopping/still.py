@@ -1,0 +1,335 @@
+"""StillToCome: stop when little of the movement of the model is still to come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastal import _validation as check
+from fastal._core import still as still_core
+from fastal.stopping.by_bounds import ByBounds
+from fastal.stopping.verdict import STILL_FALLING, Decision, percent, stop_warnings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fastal._types import Array
+    from fastal.models.gp import GaussianProcess
+
+# Bounds from our own models may be so far below 0, by rounding.
+ROUNDING = -1e-12
+
+WHAT_A_HORIZON_IS = (
+    "how many labels you could buy at most, counted in bounds; `learn`, `ActiveLearner`, "
+    "`simulate` and `compare` fill it in from the pool"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StillVerdict(Decision):
+    """What a `StillToCome` says, and why.
+
+    Attributes
+    ----------
+    stop, n, reason, warnings, level, left
+        As in `Decision`.
+    low, high : float
+        Range of `left` by the scatter of the last bounds: two standard errors of their mean down
+        and up; NaN where there is none.
+    share : float
+        The share that was asked for.
+    horizon : int or None
+        Number of bounds there can be.
+    """
+
+    low: float = field(default=math.nan, compare=False)
+    high: float = field(default=math.nan, compare=False)
+    share: float = math.nan
+    horizon: int | None = None
+
+
+class StillToCome(ByBounds):
+    """Stop when at most a given share of the movement of the model is still to come.
+
+    A bound says how far a label moved the model. If N bounds can come at most, t have come, and
+    labels go on moving the model as the last ones did (M, the mean of the last bounds), then
+    ``left = M (N - t) / (r_1 + ... + r_t + M (N - t))`` is the share of all movement that is still
+    to come. Bounds fall, so this errs on the side of going on.
+
+    It has the ways in of `Stopper`: `push`, `update`, `update_from`, `observe`, `extend`.
+
+    Parameters
+    ----------
+    share : float
+        Stop when at most this share is left, in (0, 1).
+    horizon : int, optional
+        N, how many labels you could buy at most, counted in bounds. `learn`, `ActiveLearner`,
+        `simulate` and `compare` fill it in from the pool or `max_labels`; a `FixedBudget` beside it
+        (``StillToCome() | FixedBudget(300)``) does so too.
+    window : int, optional
+        Number of last bounds that say how labels go on; a fifth of the bounds by default, at least
+        10 and at most 20.
+    noise : float, optional
+        Noise variance for `update`.
+    gp : GaussianProcess or LaplaceClassifier, optional
+        Model for `observe`, which adds the labels to it.
+
+    Notes
+    -----
+    No stop is possible before one bound more than the window, 11 by default, unless the horizon is
+    reached. A share is kept on average over data sets, not on each of them: docs/when.md says what
+    was measured, and when not to trust it.
+
+    Bounds must not be negative (`Stopper` takes such divergences).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import StillToCome
+    >>> criterion = StillToCome(0.05, horizon=200)
+    >>> criterion.extend(5.0 / np.arange(1, 101) ** 2)
+    48
+    >>> print(criterion.verdict)  # doctest: +ELLIPSIS
+    stop after 48 bounds: at most 4.8 % of what 200 bounds can move the model is still to come, ...
+    """
+
+    _settings: ClassVar[tuple[str, ...]] = ("share", "horizon", "window", "noise")
+
+    _tracker: still_core.StillTracker
+
+    def __init__(
+        self,
+        share: float = 0.05,
+        *,
+        horizon: int | None = None,
+        window: int | None = None,
+        noise: float | None = None,
+        gp: GaussianProcess | None = None,
+    ) -> None:
+        self.share = share
+        self.horizon = horizon
+        self.window = window
+        self.noise = noise
+        self.gp = gp
+        self._start()
+
+    def _start(self) -> None:
+        share = check.probability("share", self.share)
+        window = self._count("window", self.window, 2)
+        horizon = self._count("horizon", self.horizon, 1)
+        if window and horizon and window >= horizon:
+            raise ValueError(
+                f"`window` must be below `horizon` ({self.horizon}), got {self.window}: no stop "
+                "would be possible before the end"
+            )
+        self._check_sources()
+        self._tracker = still_core.StillTracker(share, horizon, window)
+
+    def _measure(self, name: str, value: object) -> float:
+        number = check.real(name, value)
+        if number < ROUNDING:
+            raise ValueError(f"`{name}` must not be negative, got {check.short_repr(value)}")
+        self._require_horizon()
+        return number
+
+    def _require_horizon(self) -> None:
+        if not self._tracker.horizon:
+            raise ValueError(f"`horizon` must be given, got None: {WHAT_A_HORIZON_IS}")
+
+    def _extend(self, bounds: Array) -> int:
+        if len(bounds):
+            if (bounds < ROUNDING).any():
+                bad = int(np.argmax(bounds < ROUNDING))
+                raise ValueError(f"`values` must not be negative, got {bounds[bad]} at index {bad}")
+            self._require_horizon()
+        return self._tracker.extend(bounds)
+
+    def expect(self, n_bounds: int) -> None:
+        """Learn how many bounds there can be; a horizon of your own wins.
+
+        Parameters
+        ----------
+        n_bounds : int
+            Number of bounds at the end of the pool, or of the labels that can be had. A change
+            never undoes a stop, and counts from the next bound on.
+        """
+        n = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
+        if self.horizon is None:
+            self._tracker.horizon = n
+
+    @property
+    def left(self) -> float:
+        """Share of all movement of the model that is still to come, now.
+
+        NaN before 10 bounds, or `window`; 0 when the horizon is reached.
+        """
+        return self._tracker.left
+
+    @property
+    def level(self) -> float:
+        """Mean of the last bounds over its largest value so far; NaN before 10 bounds."""
+        return self._tracker.level
+
+    @property
+    def verdict(self) -> StillVerdict:
+        """The decision with its reasons: at the stop if there was one, else now."""
+        tracker = self._tracker
+        at = self.stopped_at
+        n, horizon = at or tracker.n_pushed, tracker.horizon or None
+        left, level = tracker.at_stop if at else (tracker.left, tracker.level)
+        width = int(self.window or min(20, max(10, n // 5)))
+        stop: bool | None = at is not None
+        low = high = math.nan
+        if stop and horizon is not None and left == 0 and n >= horizon:
+            reason = f"the horizon of {horizon} bounds is reached"
+        elif not stop and n <= width:
+            stop, reason = None, self._too_early(width, horizon)
+        else:
+            low, high = self._range(n, width, left)
+            reason = self._sentence(bool(stop), left, level, width, horizon)
+            if 0 < left < 1 and not math.isnan(low):
+                reason += f" (by their scatter {percent(low)} to {percent(high)})"
+        warnings: tuple[str, ...] = ()
+        if stop:
+            found = stop_warnings(self.bounds[:n])
+            warnings = tuple(warning for warning in found if warning != STILL_FALLING)
+        return StillVerdict(
+            stop, n, reason, warnings, level, left, low, high, float(self.share), horizon
+        )
+
+    def _too_early(self, width: int, horizon: int | None) -> str:
+        if horizon is not None and horizon <= width:
+            return f"no stop is possible before the end, {horizon} bounds"
+        return f"no stop is possible before {width + 1} bounds"
+
+    def _sentence(
+        self, stop: bool, left: float, level: float, width: int, horizon: int | None
+    ) -> str:
+        if left == 0:
+            return f"the last {width} labels no longer moved the model at all"
+        if math.isnan(level):
+            return "nothing has moved the model yet"
+        most = "at most " if stop else ""
+        said = (
+            f"{most}{percent(left)} of what {horizon} bounds can move the model is still to come, "
+            f"if labels go on as the last {width} did ({percent(float(self.share))} asked)"
+        )
+        if level > 0:
+            less = 1 / level
+            times = f"{less:.0f}" if less >= 9.95 else f"{less:.1f}"
+            said += (
+                f"; a label now moves it {times} times less than at the peak"
+                if times != "1.0"
+                else "; a label now moves it as much as at the peak"
+            )
+        return said
+
+    def _range(self, n: int, width: int, left: float) -> tuple[float, float]:
+        """Return `left` for a mean of the last bounds two standard errors lower and higher."""
+        last = self.bounds[n - width : n]
+        # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
+        mean = last.mean() if np.isfinite(last.sum()) else math.nan
+        if not (mean > 0 and 0 < left < 1):
+            return left, left
+        with np.errstate(over="ignore"):
+            error = last.std(ddof=1) / mean / math.sqrt(width)
+        if not math.isfinite(error):
+            return left, left
+        low, high = max(0.0, 1 - 2 * error), 1 + 2 * error
+        rest = 1 - left
+        return low * left / (rest + low * left), high * left / (rest + high * left)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the bounds with the mean of the last ones, and below what is still to come.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the bounds; the share comes below. A new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the bounds.
+        """
+        from fastal.plotting.still import plot_still
+
+        return plot_still(self, ax)
+
+    # keeping and restoring -------------------------------------------------------------------
+
+    @property
+    def _expected(self) -> int:
+        return self._tracker.horizon
+
+    @property
+    def _at_stop(self) -> tuple[float, float]:
+        return self._tracker.at_stop
+
+    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+        self._tracker.restore(bounds, stopped_at, left, level)
+
+    def _judge_anew(self, changed: Self, bounds: Array) -> None:
+        # A stop stays as it was.
+        if self.stopped_at is None:
+            changed._extend(bounds)
+        else:
+            changed._restore(bounds, self.stopped_at, *self._at_stop)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor; unless it has stopped, the bounds are judged anew.
+
+        Parameters
+        ----------
+        **params
+            Arguments of the constructor.
+
+        Returns
+        -------
+        StillToCome
+            The criterion itself.
+        """
+        return super().set_params(**params)
+
+
+def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None) -> Array:
+    """Return the share of all movement that is still to come, after each bound.
+
+    Parameters
+    ----------
+    bounds : array_like
+        Bounds of one campaign, or a matrix whose rows are those of several; not negative.
+    horizon : int
+        How many bounds there can be at most.
+    window : int, optional
+        Number of last bounds that say how labels go on; see `StillToCome`.
+
+    Returns
+    -------
+    array
+        One value per bound, of the shape of `bounds`; NaN where it is not defined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import still_to_come
+    >>> left = still_to_come(5.0 / np.arange(1, 21) ** 2, 200)
+    >>> bool(np.isnan(left[:9]).all()), left[9:12].round(3)
+    (True, array([0.95 , 0.871, 0.791]))
+    """
+    like = StillToCome(horizon=check.count("horizon", horizon, 1, check.INT64_MAX), window=window)
+    values = check.finite_array("bounds", bounds)
+    if values.ndim not in (1, 2):
+        raise ValueError(f"`bounds` must have one or two axes, got shape {values.shape}")
+    if (values < ROUNDING).any():
+        raise ValueError(f"`bounds` must not be negative, got {values[values < ROUNDING][0]}")
+    out = np.empty(values.shape)
+    rows = np.atleast_2d(values)
+    n, w = like._tracker.horizon, int(like.window or 0)
+    if not still_core.left_of_rows(np.ascontiguousarray(rows), n, w, np.atleast_2d(out)):
+        raise MemoryError(f"no memory for {values.shape[-1]} bounds")
+    return out
