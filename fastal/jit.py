@@ -1,8 +1,9 @@
 """What a caller's own ``@njit`` code may call: the stopping decision without Python.
 
 A stopper is a handle: make it with `stopper_new`, push bounds, and give it back with
-`stopper_free`. One handle belongs to one thread at a time. Functions that call these can be cached
-(``cache=True``), need no GIL, and may run in ``prange``.
+`stopper_free`; likewise `still_new` for what is still to come (`StillToCome`). One handle belongs
+to one thread at a time. Functions that call these can be cached (``cache=True``), need no GIL, and
+may run in ``prange``.
 
 A handle is an address. Zero is never followed: `stopper_push` refuses it, the others answer as for
 a stopper without bounds (the p-value is NaN), and freeing it does nothing. A handle that was freed,
@@ -17,6 +18,12 @@ from numpy.typing import NDArray
 
 from fastal._core.bound_array import gp_kl_scalar as gp_kl
 from fastal._core.jit import jit
+from fastal._core.symbols import still_free as _free
+from fastal._core.symbols import still_left as _left
+from fastal._core.symbols import still_new as _new
+from fastal._core.symbols import still_push as _push
+from fastal._core.symbols import still_reset as _reset
+from fastal._core.symbols import still_stopped_at as _stopped_at
 from fastal._core.symbols import (
     tracker_free,
     tracker_n_runs,
@@ -29,6 +36,11 @@ from fastal._core.symbols import (
 
 __all__ = [
     "gp_kl",
+    "still_free",
+    "still_left",
+    "still_new",
+    "still_push",
+    "still_reset",
     "stopper_free",
     "stopper_n_runs",
     "stopper_new",
@@ -143,6 +155,109 @@ def stopper_free(handle: int) -> None:
         From `stopper_new`.
     """
     tracker_free(handle)
+
+
+@jit
+def still_new(share: float, horizon: int) -> int:
+    """Return the handle of a new criterion that stops when little is still to come.
+
+    Parameters
+    ----------
+    share : float
+        Stop when at most this share of all movement is still to come, in (0, 1).
+    horizon : int
+        How many bounds there can be at most.
+
+    Returns
+    -------
+    int
+        Handle; free it with `still_free`.
+
+    Examples
+    --------
+    >>> from fastal.jit import still_free, still_left, still_new, still_push
+    >>> handle = still_new(0.05, 100)
+    >>> [still_push(handle, 2.0 ** -i) for i in range(12)][-2:], round(still_left(handle), 3)
+    ([False, True], 0.032)
+    >>> still_free(handle)
+    """
+    if not (0.0 < share < 1.0):
+        raise ValueError("`share` must be in (0, 1)")
+    if horizon < 1:
+        raise ValueError("`horizon` must be at least 1")
+    handle = _new(share, horizon, 0)
+    if handle == 0:
+        raise MemoryError("no memory for a criterion")
+    return handle
+
+
+@jit
+def still_push(handle: int, r: float) -> bool:
+    """Add a bound; return whether the criterion has stopped, now or before.
+
+    Parameters
+    ----------
+    handle : int
+        From `still_new`.
+    r : float
+        A finite bound, not negative.
+
+    Returns
+    -------
+    bool
+        True from the first stop on.
+    """
+    status = _push(handle, r)
+    if status == -2:
+        raise ValueError("`r` must be finite")
+    if status == -3:
+        raise ValueError("`handle` must come from still_new, got 0")
+    if status == -4:
+        raise ValueError("`r` must not be negative")
+    if status < 0:
+        raise MemoryError("no memory for one more bound")
+    return _stopped_at(handle) > 0
+
+
+@jit
+def still_left(handle: int) -> float:
+    """Return the share of all movement that is still to come.
+
+    Parameters
+    ----------
+    handle : int
+        From `still_new`.
+
+    Returns
+    -------
+    float
+        NaN before 10 bounds, and for the handle 0.
+    """
+    return _left(handle)
+
+
+@jit
+def still_reset(handle: int) -> None:
+    """Forget all bounds; the memory is kept for the next sequence.
+
+    Parameters
+    ----------
+    handle : int
+        From `still_new`.
+    """
+    _reset(handle)
+
+
+@jit
+def still_free(handle: int) -> None:
+    """Give a criterion's memory back; the handle is invalid afterwards.
+
+    Parameters
+    ----------
+    handle : int
+        From `still_new`.
+    """
+    _free(handle)
 
 
 @jit

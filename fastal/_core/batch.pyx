@@ -3,23 +3,26 @@
 # Layers as in tracker.pyx: `cdef ... noexcept nogil` below, `def` loops over the caller's
 # memoryviews.
 
+from libc.math cimport NAN
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 
 from fastal._core.distribution cimport LESS, runs_p_value
 from fastal._core.memory cimport allocate
-from fastal._core.tracker cimport (
-    RunsTracker,
-    Tracker,
-    level_factor,
-    tracker_free,
-    tracker_n_runs,
-    tracker_new_with,
-    tracker_p_value,
-    tracker_push,
-    tracker_reserve,
-    tracker_reset,
+from fastal._core.rule cimport (
+    RULE_LEFT,
+    RULE_RUNS,
+    CompiledRule,
+    Rule,
+    rule_free,
+    rule_new_like,
+    rule_push,
+    rule_reserve,
+    rule_reset,
+    rule_stopped_at,
 )
+from fastal._core.still cimport still_left
+from fastal._core.tracker cimport Tracker, level_factor, tracker_n_runs, tracker_p_value
 
 # ---------------------------------------------------------------------------------------------
 # Critical counts
@@ -73,62 +76,94 @@ def level_at(int64_t n):
 # Many streams
 # ---------------------------------------------------------------------------------------------
 
-def stopping_times(const double[:, ::1] bounds, RunsTracker like, const int[::1] critical,
+def stopping_times(const double[:, ::1] bounds, CompiledRule like, const int[::1] critical,
                    int64_t[::1] out):
-    """Fill out[i] with the stopping time of row i, -1 for never; bounds are finite.
+    """Fill out[i] with the stopping time of row i, -1 for never; the rule takes these bounds.
 
-    `like` gives the rule. `critical`, from `critical_counts` or empty, spares most exact tails.
-    Returns False if there was no memory.
+    `like` gives the rule. `critical`, from `critical_counts` or empty, spares most exact tails of a
+    runs test. Returns False if there was no memory.
     """
-    cdef Tracker *tracker
+    cdef Rule *rule
     cdef int64_t i, j
     cdef int status = 0
+    like.point()
     with nogil:
-        tracker = tracker_new_with(like.tracker.rule)
-        if tracker != NULL:
-            if critical.shape[0]:
-                tracker.critical = &critical[0]
-                tracker.n_critical = critical.shape[0]
+        rule = rule_new_like(&like.rule)
+        if rule != NULL:
+            if critical.shape[0] and rule.kind == RULE_RUNS:
+                rule.tracker.critical = &critical[0]
+                rule.tracker.n_critical = critical.shape[0]
             for i in range(bounds.shape[0]):
                 out[i] = -1
                 for j in range(bounds.shape[1]):
-                    status = tracker_push(tracker, bounds[i, j])
+                    status = rule_push(rule, bounds[i, j])
                     if status < 0:
                         break
-                    if tracker.stopped_at:
-                        out[i] = tracker.stopped_at
+                    if status == 1:
+                        out[i] = rule_stopped_at(rule)
                         break
                 if status < 0:
                     break
-                tracker_reset(tracker)
-            tracker_free(tracker)
-    return tracker != NULL and status >= 0
+                rule_reset(rule)
+            rule_free(rule)
+    return rule != NULL and status >= 0
 
 
-cdef class TrackerBatch:
-    """Trackers of many streams that advance in lock step."""
+cdef Rule *keeper(Rule *rule) noexcept nogil:
+    # The first part of a rule that keeps its bounds, or NULL.
+    cdef int64_t i
+    cdef Rule *found
+    if rule.kind == RULE_RUNS or rule.kind == RULE_LEFT:
+        return rule
+    for i in range(rule.n_members):
+        found = keeper(rule.members[i])
+        if found != NULL:
+            return found
+    return NULL
 
-    cdef Tracker **trackers
+
+cdef Rule *first_still(Rule *rule) noexcept nogil:
+    # The first part that says what is still to come, or NULL.
+    cdef int64_t i
+    cdef Rule *found
+    if rule.kind == RULE_LEFT:
+        return rule
+    for i in range(rule.n_members):
+        found = first_still(rule.members[i])
+        if found != NULL:
+            return found
+    return NULL
+
+
+cdef class RuleBatch:
+    """Rules of many streams that advance in lock step."""
+
+    cdef Rule **rules
+    cdef int64_t *pushed
     cdef int64_t n
     cdef bint busy
 
-    def __cinit__(self, int64_t n_streams, RunsTracker like):
+    def __cinit__(self, int64_t n_streams, CompiledRule like):
         cdef int64_t i
         self.n = 0
-        self.trackers = <Tracker **>allocate(n_streams, sizeof(Tracker *))
-        if self.trackers == NULL:
+        like.point()
+        self.rules = <Rule **>allocate(n_streams, sizeof(Rule *))
+        self.pushed = <int64_t *>allocate(n_streams, sizeof(int64_t))
+        if self.rules == NULL or self.pushed == NULL:
             raise MemoryError(f"no memory for {n_streams} streams")
         for i in range(n_streams):
-            self.trackers[i] = tracker_new_with(like.tracker.rule)
-            if self.trackers[i] == NULL:
+            self.rules[i] = rule_new_like(&like.rule)
+            if self.rules[i] == NULL:
                 raise MemoryError(f"no memory for {n_streams} streams")
+            self.pushed[i] = 0
             self.n += 1
 
     def __dealloc__(self):
         cdef int64_t i
         for i in range(self.n):
-            tracker_free(self.trackers[i])
-        free(self.trackers)
+            rule_free(self.rules[i])
+        free(self.rules)
+        free(self.pushed)
 
     cdef int check(self) except -1:
         if self.busy:
@@ -139,21 +174,22 @@ cdef class TrackerBatch:
              unsigned char[::1] stopped):
         """Push values[i] to stream i where where[i]; `stopped` receives every stream's state.
 
-        Values are finite. If there is no memory for all, none is pushed.
+        The rule takes these values. If there is no memory for all, none is pushed.
         """
         cdef int64_t i, short_of = -1
         self.check()
         self.busy = True
         with nogil:
             for i in range(self.n):
-                if where[i] and not tracker_reserve(self.trackers[i]):
+                if where[i] and not rule_reserve(self.rules[i]):
                     short_of = i
                     break
             if short_of < 0:
                 for i in range(self.n):
                     if where[i]:
-                        tracker_push(self.trackers[i], values[i])
-                    stopped[i] = self.trackers[i].stopped_at > 0
+                        rule_push(self.rules[i], values[i])
+                        self.pushed[i] += 1
+                    stopped[i] = rule_stopped_at(self.rules[i]) > 0
         self.busy = False
         if short_of >= 0:
             raise MemoryError(f"no memory for one more bound of stream {short_of}")
@@ -163,23 +199,48 @@ cdef class TrackerBatch:
         cdef int64_t i
         self.check()
         for i in range(streams.shape[0]):
-            tracker_reset(self.trackers[streams[i]])
+            rule_reset(self.rules[streams[i]])
+            self.pushed[streams[i]] = 0
             stopped[streams[i]] = 0
 
-    def state(self, int64_t[:, ::1] counts, double[:, ::1] floats):
-        """Fill counts with rows n, runs, stopped_at and floats with rows p-value, median."""
+    def counts(self, int64_t[:, ::1] out):
+        """Fill `out` with rows: bounds, bounds at the stop (0: none)."""
         cdef int64_t i
         self.check()
         for i in range(self.n):
-            counts[0, i] = self.trackers[i].n_pushed
-            counts[1, i] = tracker_n_runs(self.trackers[i])
-            counts[2, i] = self.trackers[i].stopped_at
-            floats[0, i] = tracker_p_value(self.trackers[i])
-            floats[1, i] = self.trackers[i].median
+            out[0, i] = self.pushed[i]
+            out[1, i] = rule_stopped_at(self.rules[i])
+
+    def runs(self, int64_t[::1] runs, double[:, ::1] floats):
+        """Fill `runs`, and `floats` with rows p-value, median; for runs tests only."""
+        cdef int64_t i
+        cdef Tracker *tracker
+        self.check()
+        for i in range(self.n):
+            tracker = self.rules[i].tracker
+            runs[i] = tracker_n_runs(tracker)
+            floats[0, i] = tracker_p_value(tracker)
+            floats[1, i] = tracker.median
+
+    def left(self, double[::1] out):
+        """Fill `out` with what is still to come in each stream; NaN where nobody says."""
+        cdef int64_t i
+        cdef Rule *found
+        self.check()
+        for i in range(self.n):
+            found = first_still(self.rules[i])
+            out[i] = still_left(found.still) if found != NULL else NAN
 
     def values(self, int64_t stream, double[::1] out):
-        """Copy the bounds of one stream into `out`."""
+        """Copy the bounds of one stream into `out`; False if nobody keeps them."""
         cdef int64_t i
+        cdef Rule *found
+        cdef double *values
         self.check()
-        for i in range(out.shape[0]):
-            out[i] = self.trackers[stream].values[i]
+        found = keeper(self.rules[stream])
+        if found == NULL:
+            return False
+        values = found.tracker.values if found.kind == RULE_RUNS else found.still.values
+        for i in range(min(out.shape[0], self.pushed[stream])):
+            out[i] = values[i]
+        return True

@@ -114,6 +114,7 @@ def run_many(
     y: Array,
     rows: Ints,
     initial: int,
+    ordered: int,
     rule: int,
     past_stop: bool,
     test_Z: Array,
@@ -130,8 +131,9 @@ def run_many(
 ) -> None:
     """Run one campaign for each row of `rows`.
 
-    Z : (d, n), scaled.  y : (n,).  rows : (R, N), the pools; their first `initial` points are
-    labelled first.  rule : address, 0 for none.  past_stop : continue past a stop.
+    Z : (d, n), scaled.  y : (n,).  rows : (R, N), the pools; their first `ordered` points are
+    labelled first, `initial` of them without a bound.  rule : address, 0 for none.
+    past_stop : continue past a stop.
     test_Z : (d, m), test_y : (m,), m = 0 for none; with `test_on_rest` the pool's rows are left
     out.  counts : (3, R), written: number of labels, of bounds at the stop (0: none), status (as
     `accept`, 0 is fine).  orders : (R, T), written: places in the pool in the order of their
@@ -139,7 +141,7 @@ def run_many(
     """
     prior = np.empty(2)
     prior[0], prior[1] = mean, amplitude
-    order = np.arange(initial)
+    order = np.arange(ordered)
     target = pool.V.shape[0]
     for r in range(rows.shape[0]):
         chosen = rows[r]

@@ -276,3 +276,11 @@ cdef class CompiledRule:
         """Number of bounds at the stop; 0 before it."""
         self.point()
         return rule_stopped_at(&self.rule)
+
+    @property
+    def nbytes(self):
+        """Bytes that a copy without bounds would take."""
+        cdef size_t total = sizeof(Rule) + sizeof(Rule *) * self.rule.n_members
+        for part in self.parts:
+            total += sizeof(Count) if isinstance(part, Counter) else part.nbytes
+        return total

@@ -1,7 +1,7 @@
 # What other Cython code may cimport:
 #     from fastal._core.runs cimport Tracker, tracker_new, tracker_push, tracker_free
 #
-# The functions are documented where they are declared: tracker.pxd and distribution.pxd.
+# The functions are documented where they are declared: tracker.pxd, still.pxd and distribution.pxd.
 
 from fastal._core.distribution cimport (
     AUTO,
@@ -35,6 +35,19 @@ from fastal._core.tracker cimport (
     tracker_reserve,
     tracker_reset,
     tracker_stopped_at,
+)
+
+from fastal._core.still cimport (
+    Still,
+    StillTracker,
+    still_free,
+    still_left,
+    still_level,
+    still_new,
+    still_push,
+    still_reserve,
+    still_reset,
+    still_stopped_at,
 )
 
 ctypedef RunsRule Rule      # its name in version 0.1

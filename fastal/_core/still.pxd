@@ -18,6 +18,7 @@ cdef struct Still:
     double stop_left        # what was left there, and the level
     double stop_level
     bint negative           # a negative bound came: nothing can be said
+    int64_t epoch           # changes whenever earlier bounds are no longer there
     # sums in units of 2^shift, which is 0 until a bound is huge: none can overflow
     int shift
     dd total                # of all bounds
@@ -49,6 +50,6 @@ cdef void still_free(Still *still) noexcept nogil
 cdef class StillTracker:
     cdef Still *still
     cdef bint busy
-    cdef int64_t epoch          # of the tracker that is followed
+    cdef int64_t followed       # epoch of the tracker that is followed
     cdef int check(self) except -1
     cdef int refuse(self, int status, double value) except -1

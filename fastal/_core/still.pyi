@@ -5,6 +5,8 @@ from fastal._core.tracker import RunsTracker
 
 _Doubles = NDArray[np.float64]
 
+NO_HORIZON: str
+
 def left_of_rows(bounds: _Doubles, horizon: int, window: int, out: _Doubles) -> bool: ...
 
 class StillTracker:
@@ -26,6 +28,8 @@ class StillTracker:
     def stopped_at(self) -> int: ...
     @property
     def n_pushed(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
     @property
     def width(self) -> int: ...
     @property

@@ -27,6 +27,12 @@ cdef double SCALE = 2.0 ** -SHIFT
 cdef double ROUNDING = -1e-12   # a bound of our own models may be so far below 0
 
 
+NO_HORIZON = (
+    "`horizon` must be given, got None: how many labels you could buy at most, counted in bounds; "
+    "`learn`, `ActiveLearner`, `simulate` and `compare` fill it in from the pool"
+)
+
+
 cdef inline int64_t still_window(Still *s) noexcept nogil:
     # w_t = min(20, max(10, t // 5)), or the user's own
     return s.window if s.window else min(MOST_WINDOW, max(LEAST_WINDOW, s.n // 5))
@@ -113,6 +119,7 @@ cdef void still_reset(Still *still) noexcept nogil:
     s.negative = False
     s.total.hi = s.total.lo = s.head.hi = s.head.lo = s.peak = 0
     s.recent = s.stop_left = s.stop_level = NAN
+    s.epoch += 1
 
 
 cdef void still_free(Still *still) noexcept nogil:
@@ -177,9 +184,9 @@ cdef double still_left(Still *still) noexcept nogil:
         return 1                # nothing has moved yet
     if s.recent == 0:
         return 0                # labels no longer move it at all
-    # M (N - t) / (S + M (N - t)) over M: neither product can overflow
-    rest = <double>(s.horizon - s.n)
-    return rest / (s.total.hi / s.recent * still_window(s) + rest)
+    # M (N - t) / S, in an order that cannot overflow: W is at most S
+    rest = s.recent / s.total.hi * (<double>(s.horizon - s.n) / still_window(s))
+    return rest / (1 + rest)
 
 
 cdef double still_level(Still *still) noexcept nogil:
@@ -285,7 +292,7 @@ cdef class StillTracker:
         if status == -4:
             raise ValueError(f"`value` must not be negative, got {value}")
         if status == -5:
-            raise ValueError("`horizon` is not known")
+            raise ValueError(NO_HORIZON)
         raise MemoryError(f"no memory for value {self.still.n + 1}")
 
     def stopped_after(self, double value):
@@ -333,9 +340,9 @@ cdef class StillTracker:
         self.check()
         other.check()
         t = other.tracker
-        if self.epoch != t.epoch or s.n > t.n_pushed:
+        if self.followed != t.epoch or s.n > t.n_pushed:
             still_reset(s)
-            self.epoch = t.epoch
+            self.followed = t.epoch
         if not reserve(s, t.n_pushed):
             raise MemoryError(f"no memory for {t.n_pushed} bounds")
         for i in range(s.n, t.n_pushed):
@@ -376,6 +383,7 @@ cdef class StillTracker:
         if self.still.n != n_pushed:
             raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
         self.still, other.still = other.still, self.still
+        self.still.epoch = max(self.still.epoch, other.still.epoch) + 1
 
     def copy(self):
         """Return an independent one in the same state."""
@@ -397,7 +405,7 @@ cdef class StillTracker:
         values, tails, capacity = s.values, s.tails, s.capacity
         s[0] = old[0]
         s.values, s.tails, s.capacity = values, tails, capacity
-        new.epoch = self.epoch
+        new.followed = self.followed
         return new
 
     def values(self, double[::1] out not None):
@@ -428,6 +436,11 @@ cdef class StillTracker:
         """Number of bounds."""
         self.check()
         return self.still.n
+
+    @property
+    def epoch(self):
+        """A number that changes whenever earlier bounds are no longer there."""
+        return self.still.epoch
 
     @property
     def width(self):

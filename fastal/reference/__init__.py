@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from fastal.reference.runs import runs_pmf as runs_pmf
     from fastal.reference.runs import runs_test as runs_test
     from fastal.reference.simulation import simulate as simulate
+    from fastal.reference.stopping import levels as levels
+    from fastal.reference.stopping import still_stop as still_stop
+    from fastal.reference.stopping import still_to_come as still_to_come
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
@@ -39,5 +42,6 @@ __getattr__, __dir__, __all__ = attach(
         "learning": "select",
         "simulation": "simulate",
         "lookahead": "forecast forecast_loop",
+        "stopping": "still_to_come still_stop levels",
     },
 )

@@ -34,6 +34,7 @@ def simulate(
     pool_size: int | None = None,
     initial: int = 1,
     max_labels: int | None = None,
+    acquisition: str = "max_variance",
     test: Any = "rest",
     seed: int = 0,
     n_jobs: int | None = None,
@@ -42,7 +43,7 @@ def simulate(
     keep: str = "all",
     progress: bool = False,
 ) -> Simulation:
-    """Run many learning campaigns, each over a pool of its own, by maximum variance.
+    """Run many learning campaigns, each over a pool of its own.
 
     Parameters
     ----------
@@ -66,6 +67,8 @@ def simulate(
         Random labels that come first and give no bound.
     max_labels : int, optional
         Most labels in all, the initial ones included; the whole pool by default.
+    acquisition : {"max_variance", "random"}
+        How the next point is chosen.
     test : "rest", None or tuple of arrays
         On which rows to compute the expected loss after each label: all that are not in the pool,
         none, or these inputs and labels.
@@ -119,7 +122,7 @@ def simulate(
     check.flag("progress", progress)
     plan, data = _prepare(
         X, y, gp, stopper, criteria, pool_size, initial, max_labels, test,
-        check.seed("seed", seed), keep == "all", errors == "raise",
+        check.seed("seed", seed), acquisition, keep == "all", errors == "raise",
     )  # fmt: skip
     # besides the columns: counts, and what is made of them in the end
     judges, measured, bounds, tested = plan.widths

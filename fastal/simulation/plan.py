@@ -38,6 +38,7 @@ class Plan:
     max_labels: int
     test_on_rest: bool  # the test set is what the pool leaves
     has_test: bool  # there are test errors
+    acquisition: str
     keep_bounds: bool
     raising: bool
 
@@ -45,6 +46,11 @@ class Plan:
     def n_bounds(self) -> int:
         """Number of bounds of a run that does not stop."""
         return self.max_labels - self.initial
+
+    @property
+    def n_ordered(self) -> int:
+        """Number of points at the beginning of a pool that are labelled in its random order."""
+        return self.pool_size if self.acquisition == "random" else self.initial
 
     @property
     def runs_past_stop(self) -> bool:
@@ -126,7 +132,7 @@ class _Data(NamedTuple):
 def _prepare(
     X: Any, y: Any, gp: GaussianProcess, stopper: Criterion | None, criteria: Any,
     pool_size: int | None, initial: int, max_labels: int | None, test: Any, seed: int,
-    keep_bounds: bool, raising: bool,
+    acquisition: str, keep_bounds: bool, raising: bool,
 ) -> tuple[Plan, _Data]:  # fmt: skip
     """Check all that decides what a run computes."""
     if not isinstance(gp, GaussianProcess):
@@ -208,6 +214,7 @@ def _prepare(
         max_labels=most,
         test_on_rest=rest,
         has_test=test is not None,
+        acquisition=check.option("acquisition", acquisition, ("max_variance", "random")),
         keep_bounds=keep_bounds,
         raising=raising,
     )
@@ -253,6 +260,7 @@ def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
         "initial": plan.initial,
         "max_labels": plan.max_labels,
         "test": test,
+        "acquisition": plan.acquisition,
         "seed": plan.seed,
         "keep": keep,
     }

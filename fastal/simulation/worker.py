@@ -133,7 +133,8 @@ class _Worker:
             rule = 0 if self.rule is None else self.rule.lend()
             campaigns.run_many(
                 gp.prior.kind, gp.amplitude, gp.mean, gp.noise, Z, y, rows, plan.initial,
-                rule, self.past_stop, test_Z, test_y, plan.test_on_rest, self._pool, self._labels,
+                plan.n_ordered, rule, self.past_stop, test_Z, test_y, plan.test_on_rest,
+                self._pool, self._labels,
                 self._work, counts, orders, chunk.bounds[here], chunk.errors[here],
                 chunk.rmse[here],
             )  # fmt: skip
@@ -154,7 +155,7 @@ class _Worker:
         """Compute one run over a pool that is too large for the eager selection."""
         plan, gp = self.plan, self.plan.gp
         selection = LazySelection(
-            gp, np.ascontiguousarray(Z[:, rows]), np.arange(plan.initial), plan.initial,
+            gp, np.ascontiguousarray(Z[:, rows]), np.arange(plan.n_ordered), plan.initial,
             plan.max_labels,
         )  # fmt: skip
         stopper, labels = self.stopper.reset(), y[rows]

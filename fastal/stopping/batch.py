@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,11 @@ from fastal import _validation as check
 from fastal._core import batch
 from fastal._threads import cores
 from fastal.runs import METHODS
+from fastal.stopping.criterion import Criterion
 from fastal.stopping.stopper import Stopper
+
+if TYPE_CHECKING:
+    from fastal._core.rule import CompiledRule
 
 # A history of many streams shares a table of critical counts; a longer one would cost more to make
 # than it saves.
@@ -24,18 +28,25 @@ _TABLE_STREAMS = 8
 
 
 def stopping_time(
-    bounds: ArrayLike, alpha: float = 1e-3, *, threads: int | None = None, **settings: Any
+    bounds: ArrayLike,
+    alpha: float | None = None,
+    *,
+    threads: int | None = None,
+    criterion: Criterion | None = None,
+    **settings: Any,
 ) -> Any:
-    """Return how many bounds it takes a `Stopper` to stop.
+    """Return how many bounds it takes a criterion to stop: a `Stopper`, unless another is given.
 
     Parameters
     ----------
     bounds : array_like
         One history, or a matrix whose rows are histories of independent streams.
-    alpha : float
-        Level.
+    alpha : float, optional
+        Level of the `Stopper`; 0.001 by default.
     threads : int, optional
         Threads for a matrix; as many as there are cores by default.
+    criterion : StillToCome, Stopper, budget or a combination of these, optional
+        Another criterion; it is copied, without its bounds. Streams share its horizon.
     **settings
         Further arguments of `Stopper`.
 
@@ -52,28 +63,29 @@ def stopping_time(
     15
     >>> stopping_time([np.repeat([5.0, 1.0], 10), np.tile([5.0, 1.0], 10)])
     array([15, -1])
+    >>> from fastal import StillToCome
+    >>> stopping_time(5.0 / np.arange(1, 101) ** 2, criterion=StillToCome(0.1, horizon=400))
+    49
     """
-    like = Stopper(alpha, **settings)
+    like, rule = _compiled_criterion(alpha, settings, criterion)
     history = check.finite_array("bounds", bounds)
     if threads is not None:
         check.count("threads", threads, 1)
+    if history.ndim not in (1, 2):
+        raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
+    like._check_bounds("bounds", history)
     if history.ndim == 1:
         return like.extend(history)
-    if history.ndim != 2:
-        raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
     rows, n = history.shape
-    window = n if like.window is None else min(int(like.window), n)
     table = np.empty(0, dtype=np.int32)
-    if like.alternative == "less" and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
-        table = np.empty(window + 1, dtype=np.int32)
-        method = METHODS["exact" if like.sequential else like.method]
-        batch.critical_counts(like._level, like._falling, method, table)
+    if isinstance(like, Stopper) and rows >= _TABLE_STREAMS and n <= _TABLE_LENGTH:
+        table = _critical_counts(like, n)
     out = np.empty(rows, dtype=np.int64)
     workers = min(threads or cores(), max(1, rows // 64))
     cuts = np.linspace(0, rows, workers + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         parts = [
-            pool.submit(batch.stopping_times, history[a:b], like._tracker, table, out[a:b])
+            pool.submit(batch.stopping_times, history[a:b], rule, table, out[a:b])
             for a, b in pairwise(cuts.tolist())
         ]
         if not all(part.result() for part in parts):
@@ -81,15 +93,54 @@ def stopping_time(
     return out
 
 
+def _critical_counts(like: Stopper, n: int) -> NDArray[np.int32]:
+    """Return the critical numbers of runs for up to n bounds; none for another alternative."""
+    if like.alternative != "less":
+        return np.empty(0, dtype=np.int32)
+    window = n if like.window is None else min(int(like.window), n)
+    table = np.empty(window + 1, dtype=np.int32)
+    method = METHODS["exact" if like.sequential else like.method]
+    batch.critical_counts(like._level, like._falling, method, table)
+    return table
+
+
+def _compiled_criterion(
+    alpha: float | None, settings: dict[str, Any], criterion: Criterion | None
+) -> tuple[Criterion, CompiledRule]:
+    """Return the criterion of many streams, without bounds, and its compiled rule."""
+    if criterion is None:
+        stopper = Stopper(1e-3 if alpha is None else alpha, **settings)
+        return stopper, stopper.compiled
+    given = settings if alpha is None else {"alpha": alpha} | settings
+    if given:
+        name, value = next(iter(given.items()))
+        raise TypeError(
+            f"`{name}` is an argument of Stopper: it cannot be given together with `criterion`, "
+            f"got {check.short_repr(value)}"
+        )
+    if not isinstance(criterion, Criterion):
+        raise TypeError(f"`criterion` must be a criterion, got {check.short_repr(criterion)}")
+    like = criterion.copy().reset()
+    rule = like.compiled
+    if rule is None:
+        raise TypeError(
+            "`criterion` must be a Stopper, a StillToCome or a budget, or combine such criteria, "
+            f"got {check.short_repr(criterion)}"
+        )
+    return like, rule
+
+
 class StopperBatch:
-    """Stoppers of many streams that advance in lock step.
+    """Criteria of many streams that advance in lock step: a `Stopper` each, or another one.
 
     Parameters
     ----------
     n_streams : int
         Number of streams.
-    alpha : float
-        Level.
+    alpha : float, optional
+        Level of the `Stopper`; 0.001 by default.
+    criterion : StillToCome, Stopper, budget or a combination of these, optional
+        Another criterion; each stream gets a copy, without its bounds.
     **settings
         Further arguments of `Stopper`, but for `gp` and `noise`.
 
@@ -104,18 +155,25 @@ class StopperBatch:
     (array([ True, False,  True]), array([14, -1, 14]))
     """
 
-    def __init__(self, n_streams: int, alpha: float = 1e-3, **settings: Any) -> None:
+    def __init__(
+        self,
+        n_streams: int,
+        alpha: float | None = None,
+        *,
+        criterion: Criterion | None = None,
+        **settings: Any,
+    ) -> None:
         for name in ("gp", "noise"):
             if name in settings:
                 raise TypeError(f"`{name}` is not an argument of StopperBatch: push bounds")
         self.n_streams = check.count("n_streams", n_streams, 1, check.INT64_MAX)
-        self._like = Stopper(alpha, **settings)
+        self._like, rule = _compiled_criterion(alpha, settings, criterion)
         _memory.check(
-            self.n_streams * (self._like._tracker.nbytes + 8),
+            self.n_streams * (rule.nbytes + 8),
             f"a batch of {check.short_repr(self.n_streams)} streams",
             "lower `n_streams`",
         )
-        self._batch = batch.TrackerBatch(self.n_streams, self._like._tracker)
+        self._batch = batch.RuleBatch(self.n_streams, rule)
         self._stopped = np.zeros(self.n_streams, dtype=np.uint8)
 
     def push(self, values: ArrayLike, where: ArrayLike | None = None) -> NDArray[np.bool_]:
@@ -147,7 +205,9 @@ class StopperBatch:
             raise ValueError(f"`values` must have shape ({self.n_streams},), got {bounds.shape}")
         if where is not None:
             bounds = np.where(chosen, bounds, 0.0)
-        self._batch.push(check.finite_array("values", bounds), chosen, self._stopped)
+        bounds = check.finite_array("values", bounds)
+        self._like._check_bounds("values", bounds)
+        self._batch.push(bounds, chosen, self._stopped)
         return self._stopped.astype(bool)
 
     def reset(self, streams: ArrayLike | None = None) -> None:
@@ -166,11 +226,17 @@ class StopperBatch:
             index = check.indices("streams", streams, self.n_streams, "an index or indices")
         self._batch.reset(index, self._stopped)
 
-    def _state(self) -> tuple[Any, Any]:
-        counts = np.empty((3, self.n_streams), dtype=np.int64)
-        floats = np.empty((2, self.n_streams))
-        self._batch.state(counts, floats)
-        return counts, floats
+    def _counts(self) -> NDArray[np.int64]:
+        counts = np.empty((2, self.n_streams), dtype=np.int64)
+        self._batch.counts(counts)
+        return counts
+
+    def _runs(self, name: str) -> tuple[NDArray[np.int64], Any]:
+        if not isinstance(self._like, Stopper):
+            raise AttributeError(f"a batch of {self._like!r} has no {name}")
+        runs, floats = np.empty(self.n_streams, dtype=np.int64), np.empty((2, self.n_streams))
+        self._batch.runs(runs, floats)
+        return runs, floats
 
     @property
     def stopped(self) -> NDArray[np.bool_]:
@@ -180,31 +246,37 @@ class StopperBatch:
     @property
     def stopped_at(self) -> NDArray[np.int64]:
         """Number of bounds at the stop of each stream, -1 where there is none."""
-        at = self._state()[0][2]
+        at = self._counts()[1]
         return np.where(at == 0, -1, at)
 
     @property
     def n(self) -> NDArray[np.int64]:
         """Number of bounds of each stream."""
-        n: NDArray[np.int64] = self._state()[0][0]
+        n: NDArray[np.int64] = self._counts()[0]
         return n
 
     @property
+    def left(self) -> NDArray[np.float64]:
+        """Share still to come of each stream, as the first StillToCome says; NaN without one."""
+        left = np.empty(self.n_streams)
+        self._batch.left(left)
+        return left
+
+    @property
     def n_runs(self) -> NDArray[np.int64]:
-        """Number of runs of each stream."""
-        runs: NDArray[np.int64] = self._state()[0][1]
-        return runs
+        """Number of runs of each stream; of stoppers only."""
+        return self._runs("n_runs")[0]
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """p-value of each stream now."""
-        p: NDArray[np.float64] = self._state()[1][0]
+        """p-value of each stream now; of stoppers only."""
+        p: NDArray[np.float64] = self._runs("p_value")[1][0]
         return p
 
     @property
     def median(self) -> NDArray[np.float64]:
-        """Median of the tested bounds of each stream."""
-        median: NDArray[np.float64] = self._state()[1][1]
+        """Median of the tested bounds of each stream; of stoppers only."""
+        median: NDArray[np.float64] = self._runs("median")[1][1]
         return median
 
     def bounds(self, stream: int) -> NDArray[np.float64]:
@@ -222,7 +294,8 @@ class StopperBatch:
         """
         index = check.below("stream", stream, self.n_streams)
         out = np.empty(int(self.n[index]))
-        self._batch.values(index, out)
+        if not self._batch.values(index, out):
+            raise AttributeError(f"a batch of {self._like!r} keeps no bounds")
         return out
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ from fastal._core.rule import CompiledRule
 from fastal._state import restore_model, state_count, state_values
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.posterior import bounds_of
+from fastal.stopping.verdict import stop_warnings
 
 if TYPE_CHECKING:
     from fastal._types import Array
@@ -275,6 +276,20 @@ class ByBounds(Criterion):
         reason: str = self.verdict.reason
         return reason
 
+    # Epoch of the tracker, bounds at the stop, and what speaks against that stop.
+    _warned: tuple[int, int, tuple[str, ...]] = (-1, 0, ())
+
+    def _warnings(self, n: int) -> tuple[str, ...]:
+        """Return what speaks against a stop after n bounds: computed once, when first asked for."""
+        epoch = self._tracker.epoch
+        if self._warned[:2] != (epoch, n):
+            self._warned = (epoch, n, stop_warnings(self._tested(n)))
+        return self._warned[2]
+
+    def _tested(self, n: int) -> Array:
+        """Return the bounds that the decision after n bounds is about."""
+        return self.bounds[:n]
+
     # keeping and restoring -------------------------------------------------------------------
 
     @property
@@ -306,7 +321,7 @@ class ByBounds(Criterion):
         return self.copy()
 
     # Compiled state, which a pickle replaces by bounds and stop.
-    _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker",)
+    _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker", "_warned")
 
     def __getstate__(self) -> dict[str, Any]:
         own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}

@@ -112,6 +112,10 @@ class _Composition(Criterion):
             member._measure(name, value)
         return check.real(name, value)
 
+    def _check_bounds(self, name: str, bounds: Array) -> None:
+        for member in self.members:
+            member._check_bounds(name, bounds)
+
     def start(self, campaign: CampaignView) -> None:
         for member in self.members:
             member.start(campaign)

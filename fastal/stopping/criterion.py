@@ -198,6 +198,10 @@ class Criterion(ABC):
         """Check a number that is to be pushed."""
         return check.real(name, value)
 
+    def _check_bounds(self, name: str, bounds: Array) -> None:
+        """Check finite bounds that are to be given to it in compiled code."""
+        return
+
     def start(self, campaign: CampaignView) -> None:
         """Look at a campaign before its first label; by default there is nothing to see.
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core import still as still_core
 from fastal.stopping.by_bounds import ByBounds
-from fastal.stopping.verdict import STILL_FALLING, Decision, percent, stop_warnings
+from fastal.stopping.verdict import ROSE, Decision, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 # Bounds from our own models may be so far below 0, by rounding.
 ROUNDING = -1e-12
-
-WHAT_A_HORIZON_IS = (
-    "how many labels you could buy at most, counted in bounds; `learn`, `ActiveLearner`, "
-    "`simulate` and `compare` fill it in from the pool"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +133,22 @@ class StillToCome(ByBounds):
 
     def _require_horizon(self) -> None:
         if not self._tracker.horizon:
-            raise ValueError(f"`horizon` must be given, got None: {WHAT_A_HORIZON_IS}")
+            raise ValueError(still_core.NO_HORIZON)
+
+    def _check_bounds(self, name: str, bounds: Array) -> None:
+        self._refuse_negative(name, bounds)
+        if bounds.size:
+            self._require_horizon()
+
+    @staticmethod
+    def _refuse_negative(name: str, bounds: Array) -> None:
+        if (bounds < ROUNDING).any():
+            where = np.unravel_index(int(np.argmax(bounds < ROUNDING)), bounds.shape)
+            place = where[0] if len(where) == 1 else tuple(map(int, where))
+            raise ValueError(f"`{name}` must not be negative, got {bounds[where]} at index {place}")
 
     def _extend(self, bounds: Array) -> int:
-        if len(bounds):
-            if (bounds < ROUNDING).any():
-                bad = int(np.argmax(bounds < ROUNDING))
-                raise ValueError(f"`values` must not be negative, got {bounds[bad]} at index {bad}")
-            self._require_horizon()
+        self._check_bounds("values", bounds)
         return self._tracker.extend(bounds)
 
     def expect(self, n_bounds: int) -> None:
@@ -193,13 +196,14 @@ class StillToCome(ByBounds):
             reason = self._sentence(bool(stop), left, level, width, horizon)
             if 0 < left < 1 and not math.isnan(low):
                 reason += f" (by their scatter {percent(low)} to {percent(high)})"
-        warnings: tuple[str, ...] = ()
-        if stop:
-            found = stop_warnings(self.bounds[:n])
-            warnings = tuple(warning for warning in found if warning != STILL_FALLING)
+        warnings = self._warnings(n) if stop else ()
         return StillVerdict(
             stop, n, reason, warnings, level, left, low, high, float(self.share), horizon
         )
+
+    def _warnings(self, n: int) -> tuple[str, ...]:
+        # That bounds still fall, and that neighbours are alike, is what it reckons with.
+        return tuple(warning for warning in super()._warnings(n) if warning == ROSE)
 
     def _too_early(self, width: int, horizon: int | None) -> str:
         if horizon is not None and horizon <= width:
@@ -231,14 +235,11 @@ class StillToCome(ByBounds):
     def _range(self, n: int, width: int, left: float) -> tuple[float, float]:
         """Return `left` for a mean of the last bounds two standard errors lower and higher."""
         last = self.bounds[n - width : n]
+        if not (0 < left < 1):
+            return left, left
+        last /= last.max()  # so that no sum overflows; not all are zero
+        error = last.std(ddof=1) / last.mean() / math.sqrt(width)
         # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
-        mean = last.mean() if np.isfinite(last.sum()) else math.nan
-        if not (mean > 0 and 0 < left < 1):
-            return left, left
-        with np.errstate(over="ignore"):
-            error = last.std(ddof=1) / mean / math.sqrt(width)
-        if not math.isfinite(error):
-            return left, left
         low, high = max(0.0, 1 - 2 * error), 1 + 2 * error
         rest = 1 - left
         return low * left / (rest + low * left), high * left / (rest + high * left)
@@ -271,6 +272,7 @@ class StillToCome(ByBounds):
         return self._tracker.at_stop
 
     def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+        self._refuse_negative("bounds", bounds)
         self._tracker.restore(bounds, stopped_at, left, level)
 
     def _judge_anew(self, changed: Self, bounds: Array) -> None:
@@ -325,8 +327,7 @@ def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None)
     values = check.finite_array("bounds", bounds)
     if values.ndim not in (1, 2):
         raise ValueError(f"`bounds` must have one or two axes, got shape {values.shape}")
-    if (values < ROUNDING).any():
-        raise ValueError(f"`bounds` must not be negative, got {values[values < ROUNDING][0]}")
+    like._check_bounds("bounds", values)
     out = np.empty(values.shape)
     rows = np.atleast_2d(values)
     n, w = like._tracker.horizon, int(like.window or 0)

@@ -16,7 +16,7 @@ from fastal._core.still import StillTracker
 from fastal._state import state_values
 from fastal.runs import ALTERNATIVES, METHODS
 from fastal.stopping.by_bounds import ByBounds
-from fastal.stopping.verdict import Verdict, _p, left_warning, stop_warnings
+from fastal.stopping.verdict import Verdict, _p, left_warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,7 +178,6 @@ class Stopper(ByBounds):
         )
         # Follows the bounds when it is asked, so that a push costs nothing more.
         self._still = StillTracker()
-        self._warned: tuple[int, int, tuple[str, ...]] = (-1, 0, ())
 
     # what it knows ---------------------------------------------------------------------------
 
@@ -269,13 +268,6 @@ class Stopper(ByBounds):
             p, runs, below, tested - below, median, alpha, method, self.alternative,
         )  # fmt: skip
 
-    def _warnings(self, n: int) -> tuple[str, ...]:
-        """Return what speaks against a stop after n bounds: computed once, when first asked for."""
-        epoch = self._tracker.epoch
-        if self._warned[:2] != (epoch, n):
-            self._warned = (epoch, n, stop_warnings(self._tested(n)))
-        return self._warned[2]
-
     def _decide(
         self, stopped: bool, n: int, runs: int, expected: float, p: float, level: float
     ) -> tuple[bool | None, str]:
@@ -311,7 +303,7 @@ class Stopper(ByBounds):
 
     _version = 2
 
-    _compiled_state = ("_tracker", "_still", "_warned")
+    _compiled_state = ("_tracker", "_warned", "_still")
 
     def _extend(self, bounds: Array) -> int:
         return self._tracker.extend(bounds, np.empty(len(bounds), dtype=np.uint8))

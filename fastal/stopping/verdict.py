@@ -115,6 +115,8 @@ FEWEST = 7  # bounds that show a trend
 
 FALLING = -2.326  # one-sided 1 %
 
+ROSE = "the bounds rose instead of falling"
+
 STILL_FALLING = "the bounds are still falling"
 
 # More than this share of the movement still to come, or of the peak still there, is worth a word.
@@ -182,7 +184,7 @@ def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
     high = values >= runs_test(values).cutoff  # NumPy's median overflows for huge values
     half = len(values) // 2
     if high[:half].sum() <= high[len(values) - half :].sum():
-        found.append("the bounds rose instead of falling")
+        found.append(ROSE)
     last = values[half:]
     if len(last) >= FEWEST:  # also at the earliest stop
         if _mann_kendall(last) < FALLING:

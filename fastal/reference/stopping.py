@@ -1,0 +1,121 @@
+"""Slow twin of StillToCome: exact fractions, one definition, no clever sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+
+def window_of(t: int, window: int | None = None) -> int:
+    """Return how many last bounds count after t of them: a fifth, 10 to 20, or the user's own.
+
+    Parameters
+    ----------
+    t : int
+        Number of bounds.
+    window : int, optional
+        A fixed number.
+
+    Returns
+    -------
+    int
+        Number of last bounds.
+    """
+    return min(20, max(10, t // 5)) if window is None else window
+
+
+def still_to_come(
+    bounds: Sequence[float], horizon: int, *, window: int | None = None
+) -> list[float]:
+    """Return the share of all movement that is still to come after each bound.
+
+    Parameters
+    ----------
+    bounds : sequence of float
+        Bounds, not negative.
+    horizon : int
+        How many there can be.
+    window : int, optional
+        Number of last bounds that say how labels go on.
+
+    Returns
+    -------
+    list of float
+        One value per bound; NaN where it is not defined.
+
+    Examples
+    --------
+    >>> from fastal.reference import still_to_come
+    >>> still_to_come([1.0] * 10, 20)[-1]
+    0.5
+    """
+    exact = [Fraction(float(r)) for r in bounds]
+    out = []
+    for t in range(1, len(exact) + 1):
+        w = window_of(t, window)
+        if t >= horizon:
+            out.append(0.0)
+        elif t < w:
+            out.append(math.nan)
+        elif sum(exact[:t]) == 0:
+            out.append(1.0)
+        else:
+            rest = sum(exact[t - w : t]) / w * (horizon - t)
+            out.append(float(rest / (sum(exact[:t]) + rest)))
+    return out
+
+
+def levels(bounds: Sequence[float], *, window: int | None = None) -> list[float]:
+    """Return the mean of the last bounds over its largest value so far, after each bound.
+
+    Parameters
+    ----------
+    bounds : sequence of float
+        Bounds, not negative.
+    window : int, optional
+        Number of last bounds that count.
+
+    Returns
+    -------
+    list of float
+        One value per bound; NaN where it is not defined.
+    """
+    exact = [Fraction(float(r)) for r in bounds]
+    out, peak = [], Fraction(0)
+    for t in range(1, len(exact) + 1):
+        w = window_of(t, window)
+        if t < w:
+            out.append(math.nan)
+            continue
+        mean = sum(exact[t - w : t], Fraction(0)) / w
+        peak = max(peak, mean)
+        out.append(float(mean / peak) if peak else math.nan)
+    return out
+
+
+def still_stop(
+    bounds: Sequence[float], share: float, horizon: int, *, window: int | None = None
+) -> int | None:
+    """Return the number of bounds at which at most `share` is still to come, or None.
+
+    Parameters
+    ----------
+    bounds : sequence of float
+        Bounds, not negative.
+    share : float
+        What may be left.
+    horizon : int
+        How many bounds there can be.
+    window : int, optional
+        Number of last bounds that say how labels go on.
+
+    Returns
+    -------
+    int or None
+        The first t above the window with at most `share` left, or the horizon.
+    """
+    for t, left in enumerate(still_to_come(bounds, horizon, window=window), 1):
+        if t >= horizon or (t > window_of(t, window) and left <= share):
+            return t
+    return None
