@@ -150,7 +150,7 @@ class LookAhead(Criterion):
 
     def stop_in(self, run: Any, measures: Array | None) -> int | None:
         """Return the number of bounds at the stop, from a forecast of the run's pool."""
-        ahead = quiet_forecast(run.Z.T, run.unit_process(), run.order[: run.initial])
+        ahead = quiet_forecast(run.scaled.T, run.unit_process(), run.order[: run.n_initial])
         with self._turn():
             self._seen = self._of(ahead, True)._replace(labels=len(run.bounds))
             return self.stopped_at
