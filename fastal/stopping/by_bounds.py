@@ -15,7 +15,7 @@ from fastal._core import bound_scalar
 from fastal._core.rule import CompiledRule
 from fastal._state import restore_model, state_count, state_values
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.posterior import bounds_of
+from fastal.bound import bounds_of
 
 if TYPE_CHECKING:
     from fastal._types import Array

@@ -12,7 +12,7 @@ from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
 from fastal.stopping.budget import FixedBudget
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.posterior import bounds_of
+from fastal.bound import bounds_of
 from fastal.stopping.still import StillToCome
 
 if TYPE_CHECKING:

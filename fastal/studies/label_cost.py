@@ -247,8 +247,7 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
         rows = campaign.result.pool(run)
         ahead = quiet_forecast(prepared.X[rows], prepared.gp, [0])
         # the order of the forecast is that of the run: it does not depend on labels
-        model = prepared.gp.copy()
-        model._warned = True
+        model = prepared.gp.copy(quiet=True)
         model.add_batch(prepared.X[rows][ahead.order], prepared.y[rows][ahead.order])
         squares = np.cumsum(model.residuals**2)
         t = np.arange(1, len(rows) + 1)

@@ -137,7 +137,7 @@ RESULTS = {
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
-    "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Measured", "Model", "Prior",
+    "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior",
     "Record", "Selection", "aligned", "check_test_set", "minimise_from",
     "no_stop_reason", "prior_loss", "warn_if_far", "whitened", "write_csv",
 }  # fmt: skip
@@ -414,6 +414,7 @@ CALLS = {
     # bounds
     "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
     "bound_constant": Call(a=0.0, b=1.0),
+    "bounds_of": Call(UPDATE),
     "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
     "gp_kl": Call(UPDATE),
