@@ -61,12 +61,12 @@ class RunCriterion(Measured):
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
         """Return the number of bounds at the stop in a finished run, or None."""
-        assert measures is not None  # they are what it goes by
+        assert measures is not None  # `measures_in` returned them
         return first_crossing(measures, self.threshold, rises=self._rises)
 
 
 class ModelCriterion(RunCriterion):
-    """A criterion that goes by a Gaussian process with its labels."""
+    """A criterion that measures a Gaussian process with its labels."""
 
     @abstractmethod
     def measure(self, gp: GaussianProcess) -> float:

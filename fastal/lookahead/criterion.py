@@ -110,7 +110,7 @@ class LookAhead(Criterion):
 
     @property
     def forecast(self) -> Forecast | None:
-        """The forecast it goes by, if there is one yet."""
+        """The forecast that decides, if there is one yet."""
         return self._seen.forecast
 
     @property

@@ -67,7 +67,7 @@ class Forecast:
         ``(5 + sum z^2) / (5 + t)`` over the t labels of `gp`, z their distance from the prediction
         before it in standard deviations: about 1 if the model fits, and 1 without labels.
     n_residuals : int
-        Labels behind `rho`.
+        Number of labels that `rho` is computed from.
     n_pool, n_labelled, horizon : int
         Number of points, of labels already there, and of labels up to which the forecast goes.
     whole : bool

@@ -18,8 +18,8 @@ CAPACITY = 64
 class Buffers(NamedTuple):
     """Parameters and buffers of a process; the rows of the first n labels are only read.
 
-    Whoever has the turn writes the rows behind them, and then says that there are more. After a
-    `rewind` rows are written again: it makes a new one of these, by which a reader notices.
+    The thread that has the turn writes the rows after them, then sets a larger n. `rewind` makes
+    a new one of these, because rows are written again: by that a reader notices.
     """
 
     lengthscale: float | Array

@@ -29,7 +29,7 @@ SAVED = 1e-6
 class Now(NamedTuple):
     """The labels of one moment, set as one; what belongs to them is never written again.
 
-    Inputs, labels and their covariances are shared with the next moment, which writes behind them.
+    Inputs, labels and their covariances are shared with the next moment, which writes after them.
     """
 
     n: int
@@ -270,7 +270,7 @@ class LaplaceClassifier(KernelModel):
     def _room(self, features: int, more: int) -> laplace.Laplace:
         """Return a state for the next labels: mode and factor are copies, to be changed.
 
-        The rest is shared, with room for the labels behind; where there is none, the capacity at
+        The rest is shared, with room for the next labels; where there is none, the capacity at
         least doubles.
         """
         n, old = self._now.n, self._now.state
@@ -649,7 +649,7 @@ class LaplaceClassifier(KernelModel):
                 )
             if n == now.n:
                 return
-            # All of its own: the rows behind are written again.
+            # A copy of everything: the rows after n are written again.
             state = laplace.Laplace(*(array.copy() for array in now.state))
             laplace.multiply(state.K, state.a, n, state.f)
             status, steps, factors = laplace.find_mode(self._link, state, n, False)

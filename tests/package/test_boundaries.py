@@ -138,7 +138,7 @@ RESULTS = {
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior",
-    "Record", "Selection", "aligned", "check_test_set", "minimise_from",
+    "Record", "Selection", "aligned", "check_test_set", "crossing_counts", "minimise_from",
     "no_stop_reason", "prior_loss", "warn_if_far", "whitened", "write_csv",
 }  # fmt: skip
 
