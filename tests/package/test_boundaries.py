@@ -139,7 +139,7 @@ RESULTS = {
 BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior",
     "Record", "Selection", "aligned", "check_test_set", "crossing_counts", "minimise_from",
-    "no_stop_reason", "prior_loss", "warn_if_far", "whitened", "write_csv",
+    "no_stop_reason", "prior_loss", "rho_of", "warn_if_far", "whitened", "write_csv",
 }  # fmt: skip
 
 
