@@ -51,7 +51,7 @@ class _Seen(NamedTuple):
             return 1.0
         before = self.forecast.n_residuals
         squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
-        return rho_of(squares + self.squares, before + self.compared)
+        return float(rho_of(squares + self.squares, before + self.compared))
 
 
 class LookAhead(Criterion):
