@@ -50,6 +50,9 @@ class OneWriter(_Lock):  # type: ignore[misc]
 
     __slots__ = ()
 
+    # Whether this thread holds the lock; in C, for callers that count instructions.
+    is_mine = _Lock._is_owned
+
     def __new__(cls) -> Self:
         new: Self = _new(cls)
         _writers.add(ref(new, _forget))
@@ -61,7 +64,7 @@ class OneWriter(_Lock):  # type: ignore[misc]
         RuntimeError if this thread is inside a change already: what it changed would be lost, or
         half of each would stay.
         """
-        if self._is_owned():
+        if self.is_mine():
             self.refuse()
         return self
 
@@ -203,7 +206,7 @@ def _in_child() -> None:
     _guard = RLock()
     for one in list(_writers):
         writer = one()
-        if writer is not None and not writer._is_owned():
+        if writer is not None and not writer.is_mine():
             writer._at_fork_reinit()
     me = get_ident()
     _inside[:] = [use for use in _inside if use[1] == me]

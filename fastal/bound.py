@@ -7,39 +7,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri, dtrtrs
+from numpy.typing import ArrayLike
 
-from fastal._core.bound_array import BLOCK, gaussian_kl_sum, gp_kl_array, gp_kl_scalar
-from fastal._validation import (
-    INT64_MAX,
-    all_positive,
-    confidence,
-    count,
-    covariance,
-    finite_array,
-    float_array,
-    fraction,
-    label_noise,
-    not_negative,
-    real,
-    vector,
-    zero_or_more,
-)
+from fastal import _validation as check
+from fastal._core import bound_scalar
+from fastal._types import Array
 
 __all__ = [
     "alquier_bound",
     "bound_constant",
+    "bounds_of",
     "gaussian_kl",
     "gp_kl",
     "gp_prior_kl",
     "mcallester_bound",
 ]
 
-Array = NDArray[np.float64]
+# The arguments that describe a posterior and a label.
+POSTERIOR = ("mean", "var", "y", "noise")
+
+# SciPy and Numba are imported by the functions that need them: who only pushes bounds needs
+# neither.
+
+
+def _compile_first(mean: float, var: float, y: float, noise: float) -> float:
+    """Put the compiled kernel into the place of this function, at the first call."""
+    global _gp_kl_scalar
+    from fastal._core.bound_array import gp_kl_scalar
+
+    _gp_kl_scalar = gp_kl_scalar
+    return gp_kl_scalar(mean, var, y, noise)
+
+
+_gp_kl_scalar: Callable[[float, float, float, float], float] = _compile_first
 
 
 def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> float | Array:
@@ -83,14 +87,16 @@ def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> fl
     if set(map(type, scalars)) == {float}:
         m, s, label, w = scalars
         if 0.0 <= s < math.inf and 0.0 < w < math.inf and math.isfinite(m + label):
-            return float(gp_kl_scalar(m, s, label, w))
-    names = ("mean", "var", "y", "noise")
-    arrays = [float_array(name, value) for name, value in zip(names, scalars, strict=True)]
-    shapes = {array.shape for array in arrays} - {()}
-    shape = np.broadcast_shapes(*shapes) if len(shapes) != 1 else shapes.pop()
+            return float(_gp_kl_scalar(m, s, label, w))
+    arrays = [
+        check.float_array(name, value) for name, value in zip(POSTERIOR, scalars, strict=True)
+    ]
+    shape = _common_shape(arrays)
     if shape == ():
         _check(*arrays)
-        return float(gp_kl_scalar(*(float(array) for array in arrays)))
+        return float(_gp_kl_scalar(*(float(array) for array in arrays)))
+    from fastal._core.bound_array import gp_kl_array
+
     out = np.empty(math.prod(shape))
     m, s, label, w = (_flat(array, shape) for array in arrays)
     # The kernel counts what is wrong; only if there is something, look for it.
@@ -99,16 +105,65 @@ def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> fl
     return out.reshape(shape)
 
 
+def bounds_of(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike | None) -> Array:
+    """Return the bound of each label, without the constant C and without Numba.
+
+    Parameters
+    ----------
+    mean, var, y, noise : float or array_like
+        Posterior mean and variance of f at each input before its label, the label, and the noise
+        variance; they are broadcast together.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        Finite bounds in order, in one dimension; one that overflows raises a ValueError.
+
+    Examples
+    --------
+    >>> from fastal.bound import bounds_of
+    >>> bounds_of(mean=0.0, var=[1.0, 0.1], y=0.5, noise=0.01).round(4)
+    array([60.0687, 15.1647])
+    """
+    if noise is None:
+        raise ValueError("`noise` must be given, here or as Stopper(noise=...), got None")
+    values = (mean, var, y, noise)
+    arrays = [check.float_array(name, v) for name, v in zip(POSTERIOR, values, strict=True)]
+    _check(*arrays)
+    shape = _common_shape(arrays)
+    rows = np.stack([np.broadcast_to(array, shape) for array in arrays], axis=-1).reshape(-1, 4)
+    bounds = np.empty(len(rows))
+    bound_scalar.gp_kl_rows(rows, bounds)
+    if not np.isfinite(bounds).all():
+        bad = int(np.argmin(np.isfinite(bounds)))
+        raise ValueError(f"the bound of label {bad} overflows: `y` = {rows[bad, 2]} is too far")
+    return bounds
+
+
 def _check(mean: Array, var: Array, y: Array, noise: Array) -> None:
-    """Raise for the first argument of `gp_kl` that has an impossible value, and say where."""
-    finite_array("mean", mean)
-    not_negative("var", var)
-    finite_array("y", y)
-    all_positive("noise", noise)
+    """Raise for the first argument that has an impossible value, and say where."""
+    check.finite_array("mean", mean)
+    check.not_negative("var", var)
+    check.finite_array("y", y)
+    check.all_positive("noise", noise)
+
+
+def _common_shape(arrays: list[Array]) -> tuple[int, ...]:
+    """Return the shape to which mean, var, y and noise are broadcast."""
+    shapes = {array.shape for array in arrays} - {()}
+    if len(shapes) == 1:
+        return shapes.pop()
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = ", ".join(f"{n} {a.shape}" for n, a in zip(POSTERIOR, arrays, strict=True))
+        raise ValueError(f"`mean`, `var`, `y`, `noise` do not fit together: {listed}") from None
 
 
 def _flat(array: Array, shape: tuple[int, ...]) -> Array:
     """Return the array for the kernel: contiguous, writable, of full size or a block of copies."""
+    from fastal._core.bound_array import BLOCK
+
     size = math.prod(shape)
     if array.size == 1:
         return np.full(min(size, BLOCK), array.item())
@@ -150,7 +205,7 @@ def bound_constant(a: float, b: float) -> float:
     >>> bound_constant(0.0, 10_000.0)
     9998.61370563888
     """
-    a, b = real("a", a), real("b", b)
+    a, b = check.real("a", a), check.real("b", b)
     if not (a <= b):
         raise ValueError(f"`a` must not exceed `b`, got a = {a} and b = {b}")
     z = 0.5 * b - 0.5 * a
@@ -163,6 +218,8 @@ def bound_constant(a: float, b: float) -> float:
 
 def _factor(name: str, cov: Array, jitter: float) -> Array:
     """Return the lower Cholesky factor of ``cov + jitter I``, or say what is wrong with it."""
+    from scipy.linalg.lapack import dpotrf
+
     lower, info = dpotrf(cov + jitter * np.eye(len(cov)), lower=1)
     if info > 0:
         raise np.linalg.LinAlgError(
@@ -215,12 +272,16 @@ def gaussian_kl(
     >>> round(gaussian_kl([0, 0], [[1, 0], [0, 1]], [1, 0], [[2, 0], [0, 2]]), 6)
     0.443147
     """
-    m0 = vector("mean0", mean0)
+    from scipy.linalg.lapack import dtrtrs
+
+    from fastal._core.bound_array import gaussian_kl_sum
+
+    m0 = check.vector("mean0", mean0)
     k = m0.size
-    m1 = vector("mean1", mean1, k)
-    c0 = covariance("cov0", cov0, k)
-    c1 = covariance("cov1", cov1, k)
-    jitter = zero_or_more("jitter", jitter)
+    m1 = check.vector("mean1", mean1, k)
+    c0 = check.covariance("cov0", cov0, k)
+    c1 = check.covariance("cov1", cov1, k)
+    jitter = check.zero_or_more("jitter", jitter)
     if k == 0:
         return 0.0
     L0, L1 = _factor("cov0", c0, jitter), _factor("cov1", c1, jitter)
@@ -273,11 +334,13 @@ def gp_prior_kl(
     >>> round(gp_prior_kl([[1.0, 0.5], [0.5, 1.0]], [0.3, -0.2], 0.1), 6)
     1.485028
     """
-    y = vector("y", y)
+    from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+
+    y = check.vector("y", y)
     t = y.size
-    K = covariance("cov", cov, t)
-    variances = label_noise(noise, 1.0, t)
-    mean, jitter = real("mean", mean), zero_or_more("jitter", jitter)
+    K = check.covariance("cov", cov, t)
+    variances = check.label_noise(noise, 1.0, t)
+    mean, jitter = check.real("mean", mean), check.zero_or_more("jitter", jitter)
     if t == 0:
         return 0.0
     L, info = dpotrf(K + np.diag(variances), lower=1)
@@ -297,6 +360,8 @@ def gp_prior_kl(
 
 def prior_kl_of_factor(L: Array, residual: Array, noise: Array) -> float:
     """KL(q_t || p) from the lower factor of A = K + N, y - mean, and the noise variances."""
+    from scipy.linalg.lapack import dpotrs, dtrtri
+
     # alpha = A^-1 (y - m)
     # 2 KL = log det A - log det N - sum_i (1 - n_i (A^-1)_ii) + alpha^T K alpha
     inverse, _ = dtrtri(L, lower=1)
@@ -341,9 +406,12 @@ def alquier_bound(
     >>> round(alquier_bound(0.2, 3.0, 50, 1.0), 6)
     0.852103
     """
-    risk, kl = real("risk", risk), zero_or_more("kl", kl)
-    n, loss_range = count("n", n, 1, INT64_MAX), zero_or_more("loss_range", loss_range)
-    delta = confidence("delta", delta)
+    risk, kl = check.real("risk", risk), check.zero_or_more("kl", kl)
+    n, loss_range = (
+        check.count("n", n, 1, check.INT64_MAX),
+        check.zero_or_more("loss_range", loss_range),
+    )
+    delta = check.confidence("delta", delta)
     return risk + (kl - math.log(delta)) / n + 0.5 * loss_range * loss_range
 
 
@@ -374,6 +442,6 @@ def mcallester_bound(risk: float, kl: float, n: int, *, delta: float = 0.01) -> 
     >>> round(mcallester_bound(0.1, 3.0, 200), 6)
     0.265435
     """
-    risk, kl = fraction("risk", risk), zero_or_more("kl", kl)
-    n, delta = count("n", n, 1, INT64_MAX), confidence("delta", delta)
+    risk, kl = check.fraction("risk", risk), check.zero_or_more("kl", kl)
+    n, delta = check.count("n", n, 1, check.INT64_MAX), check.confidence("delta", delta)
     return risk + math.sqrt((kl + math.log(2.0 * math.sqrt(n) / delta)) / (2.0 * n))

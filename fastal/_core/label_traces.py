@@ -1,6 +1,7 @@
-"""What the criteria of the paper's experiments say after each label of a run, in O(t^2) a label.
+"""What the criteria of the paper's experiments say after each label, in O(t^2) per label.
 
-All rest on A = (K + shift I)^-1, which grows by one row with each label:
+All rest on A = (K + S)^-1, S the diagonal matrix of one shift per label; it grows by one row with
+each label:
     b = A k,  s = k(x, x) + shift - k.b,    A <- [[A + b b^T / s, -b / s], [-b^T / s, 1 / s]].
 """
 
@@ -10,18 +11,18 @@ import math
 
 import numpy as np
 
+from fastal._core.expected_loss import expected_loss
 from fastal._core.jit import jit, jit_fused
 from fastal._types import Array
 
 
 @jit_fused
-def grow_inverse(K: Array, shift: float, t: int, A: Array, b: Array) -> float:
-    """Extend the inverse of the leading t x t block by row t; return the pivot s.
+def grow_inverse(row: Array, shift: float, t: int, A: Array, b: Array) -> float:
+    """Extend the inverse of t labels by label t; return the pivot s.
 
-    K : (T, T), only its lower triangle is read.  A : (T, T), both triangles, written.
-    b : (T,), written.
+    row : (>= t + 1,), prior covariances of label t with the labels up to itself.
+    A : (>= t + 1, >= t + 1), both triangles, written.  b : (>= t,), written.
     """
-    row = K[t]
     pivot = row[t] + shift
     for i in range(t):
         b[i] = 0.0
@@ -57,13 +58,14 @@ def grow_weights(row: Array, y: float, pivot: float, b: Array, t: int, alpha: Ar
 
 @jit
 def held_out(
-    A: Array, alpha: Array, noise: float, t: int, first: int, folds: int, G: Array
+    A: Array, alpha: Array, noise: Array, t: int, first: int, folds: int, G: Array
 ) -> float:
     """Return the sum of squared residuals and latent variances of one fold, held out.
 
     The fold has the labels first, first + folds, ... below t. With F for it,
-        residuals A_FF^-1 alpha_F,    variances diag(A_FF^-1) - noise.
-    G : (m, m), scratch.  NaN if A_FF is not positive definite.
+        residuals A_FF^-1 alpha_F,    variances diag(A_FF^-1) - noise_F.
+    Each label counts noise_0 / noise_i: squares in units of the first label's noise.
+    noise : (>= t,).  G : (m, m), scratch.  NaN if A_FF is not positive definite.
     """
     m = (t - first + folds - 1) // folds
     for i in range(m):
@@ -92,7 +94,7 @@ def held_out(
         for k in range(i + 1, m):
             residual[i] -= G[k, i] * residual[k]
         residual[i] /= G[i, i]
-        total += residual[i] * residual[i]
+        total += residual[i] * residual[i] * (noise[0] / noise[first + i * folds])
     for j in range(m):
         # column j of R^-1; (A_FF^-1)_jj is its squared length
         square = 0.0
@@ -102,79 +104,120 @@ def held_out(
                 value -= G[i, k] * column[k]
             column[i] = value / G[i, i]
             square += column[i] * column[i]
-        total += square - noise
+        own = noise[first + j * folds]
+        total += (square - own) * (noise[0] / own)
     return total
 
 
 @jit
-def cross_validation(K: Array, y: Array, noise: float, folds: int, out: Array) -> None:
+def log_ratios(noise: Array, added: float, n: int) -> float:
+    """Return sum_i log((noise_i + added) / (noise_0 + added)); 0 if all labels are alike."""
+    total = 0.0
+    for i in range(n):
+        if noise[i] != noise[0]:
+            total += math.log((noise[i] + added) / (noise[0] + added))
+    return total
+
+
+@jit
+def held_out_loss(A: Array, alpha: Array, noise: Array, t: int, folds: int, G: Array) -> float:
+    """Return the expected loss by cross-validation on t labels, averaged over them.
+
+    Label i belongs to fold i mod `folds`.  G : (m, m), scratch, m = ceil(t / folds).
+    """
+    total = 0.0
+    for first in range(folds):
+        total += held_out(A, alpha, noise, t, first, folds, G)
+    return expected_loss(total, t, noise[0]) + 0.5 * log_ratios(noise, 0.0, t) / t
+
+
+@jit
+def cross_validation(K: Array, y: Array, noise: Array, folds: int, out: Array) -> None:
     """Write the expected loss by cross-validation after each label; NaN before `folds` labels.
 
-    K : (T, T).  y : (T,), less the prior mean.  Label i belongs to fold i mod `folds`.
-    E[loss] = (residual^2 + variance) / (2 noise) + 1/2 log(2 pi noise), averaged over the labels.
+    K : (T, T), only its lower triangle is read.  y : (T,), less the prior mean.  noise : (T,).
     """
     labels = y.size
     A = np.zeros((labels, labels))
     b, alpha = np.empty(labels), np.empty(labels)
     most = (labels + folds - 1) // folds
     G = np.empty((most, most))
-    constant = 0.5 * math.log(2 * math.pi * noise)
     for t in range(labels):
-        pivot = grow_inverse(K, noise, t, A, b)
+        pivot = grow_inverse(K[t], noise[t], t, A, b)
         grow_weights(K[t], y[t], pivot, b, t, alpha)
         out[t] = math.nan
         if t + 1 >= folds:
-            total = 0.0
-            for first in range(folds):
-                total += held_out(A, alpha, noise, t + 1, first, folds, G)
-            out[t] = total / (2 * noise * (t + 1)) + constant
+            out[t] = held_out_loss(A, alpha, noise, t + 1, folds, G)
 
 
 @jit
-def pac_bayes(K: Array, y: Array, noise: float, kappa: float, out: Array) -> None:
-    """Write (t x expected loss on the labels + KL(q || p)) / t after each label.
+def shift_of(noise: float, kappa: float) -> float:
+    """Return c = kappa noise / (kappa + noise), see `pac_bayes_part`."""
+    return kappa * noise / (kappa + noise)
 
-    K : (T, T).  y : (T,), less the prior mean.  kappa I is added to both covariances of the KL.
-    With A = (K + noise I)^-1 and alpha = A y the posterior at the labels has
-        y - mu = noise alpha,    Sigma = noise I - noise^2 A = noise K A.
-    With B = (K + kappa I)^-1 and c = kappa noise / (kappa + noise), since all of it commutes,
-        tr(B (Sigma + kappa I)) = (noise + kappa) tr(B) - noise^2 tr(B A),
-        log|Sigma + kappa I| = t log(noise + kappa) + log|K + c I| - log|K + noise I|.
-    For kappa = 0: tr = noise tr(A), mu.K^-1 mu = alpha.mu, log|K| - log|Sigma| = -log|noise A|.
+
+@jit
+def pac_bayes_part(
+    A: Array, B: Array, alpha: Array, logs: Array, y: Array, noise: Array, kappa: float, n: int,
+    mu: Array,
+) -> float:  # fmt: skip
+    """Return (n x expected loss on the labels + KL(q || p)) / n after n labels.
+
+    kappa I is added to both covariances of the KL. With N = diag(noise), A = (K + N)^-1 and
+    alpha = A y the posterior at the labels has
+        y - mu = N alpha,    Sigma = N - N A N.
+    With B = (K + kappa I)^-1 and C = diag(kappa noise_i / (kappa + noise_i))
+        tr(B (Sigma + kappa I)) = sum_i (noise_i + kappa) B_ii - sum_ij noise_i noise_j B_ij A_ij,
+        log|Sigma + kappa I| = sum_i log(noise_i + kappa) + log|K + C| - log|K + N|.
+    For kappa = 0: tr = sum_i noise_i A_ii, mu.K^-1 mu = alpha.mu, and log|K| - log|Sigma| is
+    log|K + N| - sum_i log noise_i.
+
+    logs : (3,), log|K + N|, log|K + kappa I| and log|K + C|; without kappa B and the last two
+    are not read.  y, noise : (>= n,).  mu : (>= n,), scratch.
+    """
+    loss = 0.0
+    for i in range(n):
+        error = noise[i] * alpha[i]
+        mu[i] = y[i] - error
+        square = error * error + noise[i] - noise[i] * noise[i] * A[i, i]
+        loss += square * (noise[0] / noise[i])
+    trace = 0.0
+    square = 0.0
+    if kappa > 0.0:
+        for i in range(n):
+            trace += (noise[i] + kappa) * B[i, i]
+            for j in range(n):
+                trace -= noise[i] * noise[j] * B[i, j] * A[i, j]
+                square += mu[i] * B[i, j] * mu[j]
+        log_ratio = logs[1] - logs[2] + logs[0] - n * math.log(noise[0] + kappa)
+    else:
+        for i in range(n):
+            trace += noise[i] * A[i, i]
+            square += alpha[i] * mu[i]
+        log_ratio = logs[0] - n * math.log(noise[0])
+    log_ratio -= log_ratios(noise, kappa, n)
+    divergence = 0.5 * (trace + square - n + log_ratio)
+    risk = expected_loss(loss, n, noise[0]) + 0.5 * log_ratios(noise, 0.0, n) / n
+    return risk + divergence / n
+
+
+@jit
+def pac_bayes(K: Array, y: Array, noise: Array, kappa: float, out: Array) -> None:
+    """Write `pac_bayes_part` after each label.
+
+    K : (T, T), only its lower triangle is read.  y : (T,), less the prior mean.  noise : (T,).
     """
     labels = y.size
     A = np.zeros((labels, labels))
     B = np.zeros((labels, labels))
     C = np.zeros((labels, labels))
     b, alpha, mu = np.empty(labels), np.empty(labels), np.empty(labels)
-    shift = kappa * noise / (kappa + noise)
-    constant = 0.5 * math.log(2 * math.pi * noise)
-    log_noise = log_kappa = log_shift = 0.0
+    logs = np.zeros(3)
     for t in range(labels):
-        n = t + 1
-        pivot = grow_inverse(K, noise, t, A, b)
-        log_noise += math.log(pivot)
+        pivot = grow_inverse(K[t], noise[t], t, A, b)
+        logs[0] += math.log(pivot)
         grow_weights(K[t], y[t], pivot, b, t, alpha)
-        loss = 0.0
-        for i in range(n):
-            error = noise * alpha[i]
-            mu[i] = y[i] - error
-            loss += error * error + noise - noise * noise * A[i, i]
-        trace = 0.0
-        square = 0.0
         if kappa > 0.0:
-            log_kappa += math.log(grow_inverse(K, kappa, t, B, b))
-            log_shift += math.log(grow_inverse(K, shift, t, C, b))
-            for i in range(n):
-                trace += (noise + kappa) * B[i, i]
-                for j in range(n):
-                    trace -= noise * noise * B[i, j] * A[i, j]
-                    square += mu[i] * B[i, j] * mu[j]
-            logs = log_kappa - log_shift + log_noise - n * math.log(noise + kappa)
-        else:
-            for i in range(n):
-                trace += noise * A[i, i]
-                square += alpha[i] * mu[i]
-            logs = log_noise - n * math.log(noise)
-        divergence = 0.5 * (trace + square - n + logs)
-        out[t] = loss / (2 * noise * n) + constant + divergence / n
+            logs[1] += math.log(grow_inverse(K[t], kappa, t, B, b))
+            logs[2] += math.log(grow_inverse(K[t], shift_of(noise[t], kappa), t, C, b))
+        out[t] = pac_bayes_part(A, B, alpha, logs, y, noise, kappa, t + 1, mu)

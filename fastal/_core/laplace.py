@@ -300,7 +300,7 @@ def marginals(
 
 
 @jit
-def settle(link: int, s: Laplace, n: int) -> None:
+def refresh_mode(link: int, s: Laplace, n: int) -> None:
     """Bring the mode, its derivatives and the factor in line with the weights `a`."""
     multiply(s.K, s.a, n, s.f)
     differentiate(link, s.sign, s.f, n, s.slope, s.w)
@@ -462,5 +462,5 @@ def append(
     status, steps, factors = find_mode(link, s, n + 1, True)
     if status != 0:
         return status, math.nan, steps, factors
-    settle(link, s, n + 1)
+    refresh_mode(link, s, n + 1)
     return 0, divergence(s, n, variance), steps, factors + 1

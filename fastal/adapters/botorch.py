@@ -26,14 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal.adapters import (
-    Posterior,
-    bounds_from,
-    bounds_in_order,
-    inputs_and_labels,
-    update_from,
-    wrong_kind,
-)
+from fastal.adapters.dispatch import bounds_from, update_from
+from fastal.adapters.posterior import Posterior, bounds_in_order, inputs_and_labels, wrong_kind
 
 __all__ = ["bounds_from", "update_from"]
 

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal.adapters import bounds_from, bounds_of, update_from, wrong_kind
+from fastal.adapters.dispatch import ask_adapter, bounds_from, update_from
+from fastal.adapters.posterior import wrong_kind
 
 __all__ = ["bounds_from", "update_from"]
 
@@ -35,4 +36,4 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
     """Return the bounds of labels from the estimator of a learner."""
     if not hasattr(model, "estimator"):
         raise wrong_kind(model, name, "an ActiveLearner or BayesianOptimizer")
-    return bounds_of(model.estimator, x, y, noise, "`model.estimator` (modAL)")
+    return ask_adapter(model.estimator, x, y, noise, "`model.estimator` (modAL)")

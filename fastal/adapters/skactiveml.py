@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal.adapters import bounds_from, bounds_of, update_from, wrong_kind
+from fastal.adapters.dispatch import ask_adapter, bounds_from, update_from
+from fastal.adapters.posterior import wrong_kind
 
 __all__ = ["bounds_from", "update_from"]
 
@@ -38,4 +39,4 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
     if not own.get("is_fitted_", True):
         raise ValueError(f"{name} must be fitted first: its fit failed, see the warning")
     within = own.get("estimator_", model.estimator)
-    return bounds_of(within, x, y, noise, "`model.estimator_` (scikit-activeml)")
+    return ask_adapter(within, x, y, noise, "`model.estimator_` (scikit-activeml)")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastal.criteria.finished_run import Record as Record
     from fastal.criteria.finished_run import prior_loss as prior_loss
     from fastal.criteria.measures import cohen_kappa as cohen_kappa
+    from fastal.criteria.measures import crossing_counts as crossing_counts
     from fastal.criteria.measures import entropies as entropies
     from fastal.criteria.measures import error_gap as error_gap
     from fastal.criteria.measures import first_crossing as first_crossing
@@ -46,7 +47,7 @@ __getattr__, __dir__, __all__ = attach(
             "error_stability_stop max_uncertainty_stop overall_uncertainty_stop "
             "stabilizing_predictions_stop"
         ),
-        "measures": "cohen_kappa entropies error_gap first_crossing",
+        "measures": "cohen_kappa crossing_counts entropies error_gap first_crossing",
         "finished_run": "Record prior_loss",
     },
 )

@@ -1,40 +1,40 @@
-"""Stopping criteria besides the paper's, and what they have in common.
+"""The criteria of the paper's experiments, and what they have in common.
 
-Every criterion takes one number a label by `push`, or computes it by `update`; it says `stopped`,
+Every criterion takes one number per label by `push`, or computes it by `update`; it says `stopped`,
 `stopped_at` and `reason`, and combines with ``&`` and ``|``: ``Stopper() | FixedBudget(200)`` stops
 at 200 labels at the latest, ``Stopper() & MinLabels(30)`` not before 30.
 
 Those of the paper's experiments (section 5.2) need a threshold that depends on the problem, and all
 but the largest variance need more than a bound. Next to each stands a function that computes its
-measure from a labelled process, and one that computes the measures of a whole run. Those of the
-related work, which go by what a classifier gives, are at home in `fastal.stability`.
+measure from a labelled process, and one that computes the measures of a whole run. Criteria from
+related work, which use a classifier's predictions, are in `fastal.criteria.predictions`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dpotri
 
 from fastal import _validation as check
-from fastal._core.cholesky import NOISE
+from fastal._core.expected_loss import expected_loss as loss_of_total
 from fastal._types import Array
-from fastal.bound import alquier_bound
 from fastal.criteria.finished_run import Record, prior_loss
+from fastal.criteria.label_inverses import LabelInverses
 from fastal.criteria.measures import first_crossing
 from fastal.models.gp import GaussianProcess
 from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
-    from fastal.models.gp import Now
+    from fastal.models.buffers import Labels
     from fastal.stopping.criterion import CampaignView, FinishedRun
 
 
-class _OfRun(Measured):
+class RunCriterion(Measured):
     """A criterion whose measure a finished run gives for all labels at once."""
 
     _rises: ClassVar[bool] = False
@@ -44,33 +44,37 @@ class _OfRun(Measured):
         self.threshold = check.real("threshold", threshold)
 
     def after_label(self, campaign: CampaignView) -> bool:
-        return self._step(self._now(campaign))
+        """Update after one label with the measure of all labels so far."""
+        return self._step(self.measure_now(campaign))
 
     @abstractmethod
-    def _now(self, campaign: CampaignView) -> float:
+    def measure_now(self, campaign: CampaignView) -> float:
         """Return the measure of a campaign's labels so far."""
 
     @abstractmethod
-    def _all(self, record: Record) -> Array:
+    def measures_of(self, run: Record) -> Array:
         """Return the measures after each label of a run."""
 
     def measures_in(self, run: Any) -> Array:
-        return self._all(run)[run.initial :]
+        """Return the measures of a finished run, one for each bound."""
+        return self.measures_of(run)[run.n_initial :]
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        assert measures is not None  # they are what it goes by
+        """Return the number of bounds at the stop in a finished run, or None."""
+        assert measures is not None  # `measures_in` returned them
         return first_crossing(measures, self.threshold, rises=self._rises)
 
 
-class _OfProcess(_OfRun):
-    """A criterion that goes by a Gaussian process with its labels."""
+class ModelCriterion(RunCriterion):
+    """A criterion that measures a Gaussian process with its labels."""
 
     @abstractmethod
-    def _of(self, gp: GaussianProcess) -> float:
+    def measure(self, gp: GaussianProcess) -> float:
         """Return the measure of a labelled process; NaN if it cannot be computed yet."""
 
-    def _now(self, campaign: CampaignView) -> float:
-        return self._of(campaign.model)
+    def measure_now(self, campaign: CampaignView) -> float:
+        """Return the measure of a campaign's labels so far."""
+        return self.measure(campaign.model)
 
     def update(self, gp: GaussianProcess) -> bool:
         """Take a process with all labels so far; return whether there has been a stop.
@@ -85,7 +89,7 @@ class _OfProcess(_OfRun):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._step(self._of(_labelled(gp)))
+        return self._step(self.measure(_labelled(gp)))
 
 
 def _labelled(gp: Any) -> GaussianProcess:
@@ -96,8 +100,8 @@ def _labelled(gp: Any) -> GaussianProcess:
     return gp
 
 
-def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
-    """Return the record of labels that came in this order; `X` holds a pool with `order`."""
+def finished_run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
+    """Return the run of labels that came in this order; `X` holds a pool with `order`."""
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     scale = gp.lengthscale
@@ -107,7 +111,7 @@ def _run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Record:
     return Record(gp, gp.prior.scale("X", points), places, labels[places], 0, np.empty(0))
 
 
-class MaxVariance(_OfRun):
+class MaxVariance(RunCriterion):
     """Stop when the variance of every unlabelled point is small.
 
     The paper's regression counterpart of `MaxUncertainty` (section 5.2, criterion 4).
@@ -148,11 +152,13 @@ class MaxVariance(_OfRun):
         """
         return self._step(float(np.max(check.not_negative("var", var), initial=0.0)))
 
-    def _now(self, campaign: CampaignView) -> float:
+    def measure_now(self, campaign: CampaignView) -> float:
+        """Return the measure of a campaign's labels so far."""
         return float(campaign.largest_variance)
 
-    def _all(self, record: Record) -> Array:
-        return record.largest_variances()
+    def measures_of(self, run: Record) -> Array:
+        """Return the measures after each label of a run."""
+        return run.largest_variances()
 
 
 def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
@@ -170,7 +176,7 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
     Returns
     -------
     array
-        One variance a label; 0 when all are labelled.
+        One variance per label; 0 when all are labelled.
 
     Examples
     --------
@@ -181,10 +187,47 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
     """
     points = check.points("X", X, None)
     rows = check.indices("order", order, len(points), "row numbers")
-    return _run(gp, points, np.zeros(len(points)), rows).largest_variances()
+    return finished_run(gp, points, np.zeros(len(points)), rows).largest_variances()
 
 
-class CrossValidation(_OfProcess):
+class _InverseCriterion(ModelCriterion):
+    """A criterion that needs the inverse of the labels' covariance, which grows with them."""
+
+    # Not among the attributes, which are the state of a criterion: this only saves time.
+    __slots__ = ("_spare",)
+
+    # What the last measure needed. Whoever computes the next one takes it away meanwhile.
+    _spare: list[LabelInverses]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a criterion."""
+        new = super().__new__(cls)
+        new._spare = []
+        return new
+
+    def _from_inverses(
+        self, labels: Labels, kappa: float, compute: Callable[[LabelInverses], float]
+    ) -> float:
+        """Compute a measure from the inverses of these labels: those of fewer labels, grown."""
+        try:
+            inverses = self._spare.pop()
+        except IndexError:  # the first measure, or another thread is at work
+            inverses = LabelInverses(kappa)
+        measure = compute(inverses.follow(labels))
+        self._spare = [inverses]
+        return measure
+
+    def reset(self) -> Self:
+        """Forget all steps; return the criterion itself."""
+        self._spare = []
+        return super().reset()
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return state[0] if isinstance(state, tuple) else state
+
+
+class CrossValidation(_InverseCriterion):
     """Stop when cross-validation on the labels so far gives a small expected loss.
 
     The paper's criterion 3 (section 5.2). Label i is in fold i mod `folds`. Leaving a fold out
@@ -220,28 +263,16 @@ class CrossValidation(_OfProcess):
         super().__init__(threshold)
         self.folds = check.count("folds", folds, 2, check.INT64_MAX)
 
-    def _of(self, gp: GaussianProcess) -> float:
-        def look(now: Now) -> float:
-            enough = now[0] >= self.folds
-            return _cross_validation_error(gp, now, self.folds) if enough else math.nan
+    def measure(self, gp: GaussianProcess) -> float:
+        """Return the expected loss by cross-validation; NaN with fewer labels than folds."""
+        labels = _labelled(gp).snapshot()
+        if len(labels.y) < self.folds:
+            return math.nan
+        return self._from_inverses(labels, 0.0, lambda known: known.cross_validation(self.folds))
 
-        return _labelled(gp)._read(look)
-
-    def _all(self, record: Record) -> Array:
-        return record.cross_validation(self.folds)
-
-
-def _inverse(gp: GaussianProcess, now: Now) -> tuple[Array, Array, Array]:
-    """Return A = (K + noise I)^-1, alpha = A (y - mean) and the noise of each label."""
-    n, kept = now
-    lower, _ = dpotri(kept.L[:n, :n], lower=1)
-    A = np.tril(lower) + np.tril(lower, -1).T
-    return A, gp._weights(now), kept.labels[NOISE, :n].copy()
-
-
-def _loss(squares: Array, noise: Array) -> float:
-    """Return the mean of E[loss] = E[(y - f)^2] / (2 noise) + 1/2 log(2 pi noise)."""
-    return float(np.mean(squares / (2 * noise) + 0.5 * np.log(2 * np.pi * noise)))
+    def measures_of(self, run: Record) -> Array:
+        """Return the measures after each label of a run."""
+        return run.cross_validation(self.folds)
 
 
 def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
@@ -269,28 +300,19 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
     3.1745
     """
     number = check.count("folds", folds, 2)
-    return _labelled(gp)._read(lambda now: _cross_validation_error(gp, now, number))
-
-
-def _cross_validation_error(gp: GaussianProcess, now: Now, number: int) -> float:
-    if now[0] < number:
+    labels = _labelled(gp).snapshot()
+    if len(labels.y) < number:
         raise ValueError(
             f"`gp` must have at least {check.short_repr(number)} labels for so many `folds`, got "
-            f"{now[0]}"
+            f"{len(labels.y)}"
         )
-    A, alpha, noise = _inverse(gp, now)
-    squares = np.empty(len(alpha))
-    for first in range(number):
-        fold = slice(first, None, number)
-        inverse = np.linalg.inv(A[fold, fold])
-        squares[fold] = (inverse @ alpha[fold]) ** 2 + np.diagonal(inverse) - noise[fold]
-    return _loss(squares, noise)
+    return LabelInverses().follow(labels).cross_validation(number)
 
 
 def cross_validation_errors(
     gp: GaussianProcess, X: ArrayLike, y: ArrayLike, folds: int = 5
 ) -> Array:
-    """Return `cross_validation_error` after each label of a run, in O(t^2) a label.
+    """Return `cross_validation_error` after each label of a run, in O(t^2) per label.
 
     Parameters
     ----------
@@ -304,12 +326,12 @@ def cross_validation_errors(
     Returns
     -------
     array
-        One value a label; NaN while there are fewer than `folds`.
+        One value per label; NaN while there are fewer than `folds`.
     """
-    return _run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.INT64_MAX))
+    return finished_run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.INT64_MAX))
 
 
-class PACBayes(_OfProcess):
+class PACBayes(_InverseCriterion):
     """Stop when a PAC-Bayesian bound of the expected loss is small.
 
     The paper's criterion 1 (section 5.2), by the bound of Alquier, Ridgway and Chopin (2016):
@@ -348,14 +370,20 @@ class PACBayes(_OfProcess):
         self.delta = check.confidence("delta", delta)
         self.kappa = check.zero_or_more("kappa", kappa)
 
-    def _of(self, gp: GaussianProcess) -> float:
-        return pac_bayes_bound(gp, self.loss_range, self.delta, self.kappa)
+    def measure(self, gp: GaussianProcess) -> float:
+        """Return the PAC-Bayesian bound of a labelled process."""
+        labels = _labelled(gp).snapshot()
+        moving = self._from_inverses(labels, self.kappa, LabelInverses.pac_bayes)
+        return float(self._bound(moving, len(labels.y)))
 
-    def _all(self, record: Record) -> Array:
-        t = np.arange(1, len(record.y) + 1)
-        moving = record.pac_bayes(self.kappa)
-        all_terms: Array = moving - math.log(self.delta) / t + self.loss_range**2 / 2
-        return all_terms
+    def measures_of(self, run: Record) -> Array:
+        """Return the measures after each label of a run."""
+        all_bounds: Array = self._bound(run.pac_bayes(self.kappa), np.arange(1, len(run.y) + 1))
+        return all_bounds
+
+    def _bound(self, moving: Any, t: Any) -> Any:
+        """Return the bound after t labels: what moves, and what does not."""
+        return moving - math.log(self.delta) / t + self.loss_range**2 / 2
 
 
 def pac_bayes_bound(
@@ -384,24 +412,14 @@ def pac_bayes_bound(
     >>> round(pac_bayes_bound(gp, loss_range=1.0), 4)
     5.8124
     """
-    jitter = check.zero_or_more("kappa", kappa)
-
-    def look(now: Now) -> float:
-        divergence = gp._prior_kl(now, jitter)
-        A, alpha, noise = _inverse(gp, now)
-        # y - mu = noise alpha,  Sigma = noise - noise A noise
-        squares = (noise * alpha) ** 2 + noise - noise**2 * np.diagonal(A)
-        risk = _loss(squares, noise)
-        return alquier_bound(risk, divergence, now[0], loss_range, delta=delta)
-
-    return _labelled(gp)._read(look)
+    return PACBayes(0.0, loss_range, delta, kappa).measure(gp)
 
 
 def pac_bayes_bounds(
     gp: GaussianProcess, X: ArrayLike, y: ArrayLike, loss_range: float, delta: float = 0.01,
     kappa: float = 0.01,
 ) -> Array:  # fmt: skip
-    """Return `pac_bayes_bound` after each label of a run, in O(t^2) a label.
+    """Return `pac_bayes_bound` after each label of a run, in O(t^2) per label.
 
     Parameters
     ----------
@@ -415,12 +433,12 @@ def pac_bayes_bounds(
     Returns
     -------
     array
-        One bound a label.
+        One bound per label.
     """
-    return PACBayes(0.0, loss_range, delta, kappa)._all(_run(gp, X, y))
+    return PACBayes(0.0, loss_range, delta, kappa).measures_of(finished_run(gp, X, y))
 
 
-class GroundTruth(_OfProcess):
+class GroundTruth(ModelCriterion):
     """Stop when the expected loss on a test set has fallen far enough below the prior's.
 
     The paper's criterion 2 (section 5.2), for experiments: whoever has a test set needs no
@@ -473,17 +491,19 @@ class GroundTruth(_OfProcess):
     def _passes(self, value: float) -> bool:
         return value >= self.threshold
 
-    def _of(self, gp: GaussianProcess) -> float:
+    def measure(self, gp: GaussianProcess) -> float:
+        """Return how far a labelled process has brought the loss below the prior's."""
         if self.X_test is None or self.y_test is None:
             raise ValueError("`X_test` must be given outside `simulate`, got None")
         return prior_loss(_labelled(gp), self.y_test) - expected_loss(gp, self.X_test, self.y_test)
 
-    def _all(self, record: Record) -> Array:
+    def measures_of(self, run: Record) -> Array:
+        """Return the measures after each label of a run."""
         if self.X_test is not None and self.y_test is not None:
-            return prior_loss(record.gp, self.y_test) - record.losses(self.X_test, self.y_test)
-        if record.errors is None:
+            return prior_loss(run.prior, self.y_test) - run.losses_on(self.X_test, self.y_test)
+        if run.losses is None:
             raise ValueError("`X_test` must be given if there is no `test`, got None")
-        falls: Array = record.prior_error - record.errors
+        falls: Array = run.prior_loss - run.losses
         return falls
 
 
@@ -512,7 +532,7 @@ def expected_loss(gp: GaussianProcess, X: ArrayLike, y: ArrayLike) -> float:
     """
     mean, var = gp.predict(X, return_var=True)
     labels = check.vector("y", y, len(mean))
-    return _loss((labels - mean) ** 2 + var, np.full(len(mean), gp.noise))
+    return loss_of_total(float(((labels - mean) ** 2 + var).sum()), len(mean), gp.noise)
 
 
 def expected_losses(
@@ -532,8 +552,8 @@ def expected_losses(
     Returns
     -------
     array
-        One loss a label.
+        One loss per label.
     """
-    record = _run(gp, X, y)
-    points = check.points("X_test", X_test, len(record.Z))
-    return record.losses(points, check.vector("y_test", y_test, len(points)))
+    run = finished_run(gp, X, y)
+    points = check.points("X_test", X_test, len(run.scaled))
+    return run.losses_on(points, check.vector("y_test", y_test, len(points)))

@@ -1,4 +1,4 @@
-"""A finished run, as criteria that need more than its bounds want to see it."""
+"""A finished run, for criteria that need more than its bounds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from fastal._core import label_traces
 from fastal._core.covariance import covariance_rows
+from fastal._core.expected_loss import expected_loss
 from fastal._types import Array, Ints
 from fastal.models.gp import GaussianProcess
 
@@ -19,41 +20,46 @@ ROWS = 4096
 class Record:
     """One run over a pool of N points, T of them labelled; arrays over labels are in their order.
 
-    Z : (d, N), inputs over length scales.  order : (T,), the labelled points.  y : (T,).
-    bounds : (T - initial,).  errors : (T,), expected loss on the run's own test set, or None;
-    prior_error is the loss before the first label.
+    prior : the process before the first label.  scaled : (d, N), inputs over length scales.
+    order : (T,), the labelled points.  y : (T,).  n_initial : labels without a bound.
+    bounds : (T - n_initial,).  losses : (T,), expected loss on the run's own test set, or None;
+    prior_loss is the loss before the first label.
     """
 
     def __init__(
-        self, gp: GaussianProcess, Z: Array, order: Ints, y: Array, initial: int, bounds: Array,
-        errors: Array | None = None, prior_error: float = np.nan,
+        self, prior: GaussianProcess, scaled: Array, order: Ints, y: Array, n_initial: int,
+        bounds: Array, losses: Array | None = None, prior_loss: float = np.nan,
     ) -> None:  # fmt: skip
-        self.gp, self.Z, self.order, self.y = gp, Z, order, y
-        self.initial, self.bounds = initial, bounds
-        self.errors, self.prior_error = errors, prior_error
+        self.prior, self.scaled, self.order, self.y = prior, scaled, order, y
+        self.n_initial, self.bounds = n_initial, bounds
+        self.losses, self.prior_loss = losses, prior_loss
 
     def unit_process(self) -> GaussianProcess:
         """Return the process for inputs that are divided by the length scales."""
-        gp = self.gp
+        gp = self.prior
         return GaussianProcess(
             1.0, gp.noise, amplitude=gp.amplitude, mean=gp.mean, kernel=gp.kernel
         )
 
     def _cross(self, Z: Array) -> Array:
         """Return the prior covariances of some inputs with the labels, (m, T)."""
-        labelled = np.ascontiguousarray(self.Z[:, self.order])
-        out = np.empty((Z.shape[1], len(self.y)))
-        covariance_rows(self.gp.prior.kind, self.gp.amplitude, labelled, len(self.y), Z, 0, out)
+        labelled = np.ascontiguousarray(self.scaled[:, self.order])
+        out, prior = np.empty((Z.shape[1], len(self.y))), self.prior.prior
+        covariance_rows(prior.kind, prior.amplitude, labelled, len(self.y), Z, 0, out)
         return out
 
     @cached_property
     def covariance(self) -> Array:
         """K at the labels, (T, T)."""
-        return self._cross(np.ascontiguousarray(self.Z[:, self.order]))
+        return self._cross(np.ascontiguousarray(self.scaled[:, self.order]))
+
+    @property
+    def _noise(self) -> Array:
+        return np.full(len(self.y), self.prior.noise)
 
     @cached_property
     def _factor(self) -> Array:
-        noisy = self.covariance + self.gp.noise * np.eye(len(self.y))
+        noisy = self.covariance + self.prior.noise * np.eye(len(self.y))
         factor: Array = cholesky(noisy, lower=True, check_finite=False)
         return factor
 
@@ -64,7 +70,7 @@ class Record:
 
     def largest_variances(self) -> Array:
         """Return the largest variance of an unlabelled point after each label; 0 without one."""
-        left = self.gp.amplitude - np.cumsum(self._rows(self.Z) ** 2, axis=0)
+        left = self.prior.amplitude - np.cumsum(self._rows(self.scaled) ** 2, axis=0)
         for t, point in enumerate(self.order):
             left[t:, point] = 0.0
         largest: Array = np.maximum(left.max(axis=1), 0.0)
@@ -76,19 +82,19 @@ class Record:
         # more folds than labels are all the same: there is no measure
         folds = min(folds, len(self.y) + 1)
         label_traces.cross_validation(
-            self.covariance, self.y - self.gp.mean, self.gp.noise, folds, out
+            self.covariance, self.y - self.prior.mean, self._noise, folds, out
         )
         return out
 
     def pac_bayes(self, kappa: float) -> Array:
         """Return the part of the PAC-Bayesian bound that moves, after each label."""
         out = np.empty(len(self.y))
-        label_traces.pac_bayes(self.covariance, self.y - self.gp.mean, self.gp.noise, kappa, out)
+        label_traces.pac_bayes(self.covariance, self.y - self.prior.mean, self._noise, kappa, out)
         return out
 
-    def losses(self, X: Array, y: Array) -> Array:
+    def losses_on(self, X: Array, y: Array) -> Array:
         """Return the expected loss on a test set after each label."""
-        Z, gp = self.gp.prior.scale("X_test", X), self.gp
+        Z, gp = self.prior.prior.scale("X_test", X), self.prior
         white = solve_triangular(self._factor, self.y - gp.mean, lower=True, check_finite=False)
         total = np.zeros(len(self.y))
         for low in range(0, len(y), ROWS):
@@ -96,11 +102,11 @@ class Record:
             # mu_t = mean + sum_{r<t} V_r z_r,  s_t = k - sum_{r<t} V_r^2
             errors = y[low : low + ROWS] - gp.mean - np.cumsum(V * white[:, None], axis=0)
             total += (errors**2 + gp.amplitude - np.cumsum(V**2, axis=0)).sum(axis=1)
-        losses: Array = total / (2 * len(y) * gp.noise) + 0.5 * np.log(2 * np.pi * gp.noise)
+        losses: Array = expected_loss(total, len(y), gp.noise)  # type: ignore[arg-type,assignment]
         return losses
 
 
 def prior_loss(gp: GaussianProcess, y: Array) -> float:
     """Return the expected loss of the prior on a test set with these labels."""
-    square = float(np.mean((y - gp.mean) ** 2)) + gp.amplitude
-    return square / (2 * gp.noise) + 0.5 * float(np.log(2 * np.pi * gp.noise))
+    # of one label, with the mean of the squares
+    return expected_loss(float(np.mean((y - gp.mean) ** 2)) + gp.amplitude, 1, gp.noise)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._types import Array
+from fastal._types import Array, Ints
 
 
 def first_crossing(history: ArrayLike, threshold: float, *, rises: bool = False) -> int | None:
@@ -18,7 +18,7 @@ def first_crossing(history: ArrayLike, threshold: float, *, rises: bool = False)
     Parameters
     ----------
     history : array_like
-        Measures, one a label; NaN crosses nothing.
+        Measures, one per label; NaN crosses nothing.
     threshold : float
         A finite number.
     rises : bool
@@ -39,8 +39,23 @@ def first_crossing(history: ArrayLike, threshold: float, *, rises: bool = False)
     if values.ndim != 1:
         raise ValueError(f"`history` must have one axis, got shape {values.shape}")
     limit = check.real("threshold", threshold)
-    crossed = values >= limit if check.flag("rises", rises) else values <= limit
-    return int(np.argmax(crossed)) + 1 if crossed.any() else None
+    at = int(crossing_counts(values[None], np.array([limit]), check.flag("rises", rises))[0, 0])
+    return at if at <= len(values) else None
+
+
+def crossing_counts(histories: Array, thresholds: Array, rises: bool) -> Ints:
+    """Return `first_crossing` of each threshold in each history: (k, m), counted from 1.
+
+    histories : (m, n).  thresholds : (k,).  n + 1 stands where there is no crossing.
+    """
+    sign = -1.0 if rises else 1.0
+    values = np.where(np.isnan(histories), np.inf, sign * histories)
+    lowest = np.minimum.accumulate(values, axis=1)
+    n = histories.shape[1]
+    # `lowest` falls: so many of its values are above a threshold.
+    above = [n - np.searchsorted(row[::-1], sign * thresholds, side="right") for row in lowest]
+    counts: Ints = np.array(above, dtype=np.int64).T + 1
+    return counts
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:

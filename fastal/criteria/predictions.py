@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
@@ -367,9 +366,14 @@ class ErrorStability(Measured):
         return float(error_gap(history[n - 1]) / error_gap(first))
 
 
-def _first(stops: Iterable[bool]) -> int | None:
-    """Return how many steps it takes to the first stop."""
-    return next((n for n, stop in enumerate(stops, start=1) if stop), None)
+def _stop_of(criterion: Measured, name: str, steps: Any) -> int | None:
+    """Update a criterion with one step after the other; return how many it takes to its stop."""
+    if not isinstance(steps, Iterable):
+        raise TypeError(f"`{name}` must be iterable, got {check.short_repr(steps)}")
+    for step in steps:
+        if criterion.update(step):  # type: ignore[attr-defined]
+            break
+    return criterion.stopped_at
 
 
 def stabilizing_predictions_stop(
@@ -395,25 +399,12 @@ def stabilizing_predictions_stop(
     >>> stabilizing_predictions_stop([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], window=2)
     4
     """
-    cutoff = check.probability("cutoff", cutoff)
-    window = check.count("window", window, 1, check.INT64_MAX)
-    steps = [
-        check.labels("predictions", step) for step in check.sequence("predictions", predictions)
-    ]
-    for before, after in pairwise(steps):
-        _same_classes("predictions", after, before)
-    agreements = [cohen_kappa(before, after) for before, after in pairwise(steps)]
-    # the n-th agreement is there with the n-th classifier after the first
-    means = [_mean(agreements[max(n - window, 0) : n], window) for n in range(len(agreements) + 1)]
-    return _first(mean > cutoff for mean in means)
-
-
-def _entropies(probabilities: Any) -> Iterator[Array]:
-    """Yield the entropies of each step."""
-    if not isinstance(probabilities, Iterable):
-        raise TypeError(f"`probabilities` must be iterable, got {check.short_repr(probabilities)}")
-    for step in probabilities:
-        yield entropies(check.class_probabilities("probabilities", step))
+    criterion = StabilizingPredictions(cutoff, window)
+    for step in check.sequence(
+        "predictions", predictions
+    ):  # all are looked at, beyond the stop too
+        criterion.update(step)
+    return criterion.stopped_at
 
 
 def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -437,8 +428,7 @@ def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: floa
     >>> overall_uncertainty_stop([[0.5, 0.7, 0.9], [0.9, 0.99]], 0.3)
     2
     """
-    threshold = check.positive("threshold", threshold)
-    return _first(float(h.mean()) < threshold for h in _entropies(probabilities))
+    return _stop_of(OverallUncertainty(threshold), "probabilities", probabilities)
 
 
 def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
@@ -462,8 +452,7 @@ def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -
     >>> max_uncertainty_stop([[0.5, 0.7, 0.9], [0.99, 0.999]], 0.1)
     2
     """
-    threshold = check.positive("threshold", threshold)
-    return _first(bool((h < threshold).all()) for h in _entropies(probabilities))
+    return _stop_of(MaxUncertainty(threshold), "probabilities", probabilities)
 
 
 def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:
@@ -487,12 +476,8 @@ def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:
     >>> error_stability_stop([2.0, 0.1, 0.001], 0.05)
     3
     """
-    threshold = check.probability("threshold", threshold)
+    criterion = ErrorStability(threshold)
     divergences = check.not_negative("kl", kl)
     if divergences.ndim not in (1, 2) or divergences.shape[1:] == (0,):
         raise ValueError(f"`kl` must have shape (n,) or (n, m), got {divergences.shape}")
-    bounds = error_gap(divergences.max(axis=1) if divergences.ndim == 2 else divergences)
-    start = int(np.argmax(bounds > 0)) if (bounds > 0).any() else len(bounds)
-    ratios = bounds[start:] / bounds[start : start + 1]
-    stop = _first(bool(ratio <= threshold) for ratio in ratios)
-    return None if stop is None else start + stop
+    return _stop_of(criterion, "kl", divergences)

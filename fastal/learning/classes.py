@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastal import _validation as check
 from fastal._types import Array, Bools, Ints
-from fastal._validation import class_labels
 from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ClassSelection:
-    """Mean and variance of all points are computed when asked for."""
+    """The points a classifier chooses from; their mean and variance are computed when asked for."""
 
     compilable = False
 
@@ -85,7 +85,7 @@ class ClassSelection:
 
     def _posterior(self) -> tuple[Array, Array]:
         if self._marginals is None:
-            self._marginals = self.model._marginals(self.Z)
+            self._marginals = self.model.posterior_scaled(self.Z)
         return self._marginals
 
     def reserve(self, capacity: int) -> None:
@@ -98,7 +98,7 @@ class ClassSelection:
 
     def best(self) -> int:
         """Return the unlabelled point whose class is least certain, the first among equals."""
-        odds = np.abs(self.model._probabilities(*self._posterior())[:, 1] - 0.5)
+        odds = np.abs(self.model.averaged_probabilities(*self._posterior())[:, 1] - 0.5)
         return int(np.argmin(np.where(self.taken, np.inf, odds)))
 
     def largest_variance(self) -> float:
@@ -142,9 +142,6 @@ class ClassSelection:
 
     def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
         """Return the expected loss on a test set after each label, all labels taken once more."""
-        signs, _ = class_labels("test", y, None, self.model._negative)
-        Z, model, losses = self.gp.prior.scale("test", X), self.gp.copy(), np.empty(self.n_labels)
-        for t, index in enumerate(self.labels[: self.n_labels].tolist()):
-            model._append(self.Z[:, index, None], self.model._state.sign[t : t + 1], None)
-            losses[t] = model._losses(Z, signs).mean()
+        check.class_labels("test", y, None, self.model.negative_class)
+        losses = self.model.replay_losses(X, y)
         return ErrorCurves(losses, np.full(len(losses), np.nan))

@@ -6,14 +6,14 @@ from fastal._lazy import attach
 
 if TYPE_CHECKING:
     from fastal.lookahead.criterion import LookAhead as LookAhead
-    from fastal.lookahead.gain import PRIOR_LABELS as PRIOR_LABELS
     from fastal.lookahead.gain import Forecast as Forecast
     from fastal.lookahead.gain import forecast as forecast
+    from fastal.lookahead.gain import rho_of as rho_of
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "gain": "Forecast forecast PRIOR_LABELS",
+        "gain": "Forecast forecast rho_of",
         "criterion": "LookAhead",
     },
 )

@@ -16,9 +16,9 @@ from fastal.lookahead.gain import (
     Forecast,
     _misfit,
     _percent,
-    _rho,
     forecast,
     quiet_forecast,
+    rho_of,
 )
 from fastal.models.gp import GaussianProcess
 from fastal.stopping.criterion import Criterion
@@ -51,7 +51,7 @@ class _Seen(NamedTuple):
             return 1.0
         before = self.forecast.n_residuals
         squares = self.forecast.rho * (PRIOR_LABELS + before) - PRIOR_LABELS
-        return _rho(squares + self.squares, before + self.compared)
+        return float(rho_of(squares + self.squares, before + self.compared))
 
 
 class LookAhead(Criterion):
@@ -110,7 +110,7 @@ class LookAhead(Criterion):
 
     @property
     def forecast(self) -> Forecast | None:
-        """The forecast it goes by, if there is one yet."""
+        """The forecast that decides, if there is one yet."""
         return self._seen.forecast
 
     @property
@@ -150,9 +150,9 @@ class LookAhead(Criterion):
 
     def stop_in(self, run: Any, measures: Array | None) -> int | None:
         """Return the number of bounds at the stop, from a forecast of the run's pool."""
-        ahead = quiet_forecast(run.Z.T, run.unit_process(), run.order[: run.initial])
+        ahead = quiet_forecast(run.scaled.T, run.unit_process(), run.order[: run.n_initial])
         with self._turn():
-            self._seen = self._of(ahead, True)._replace(labels=len(run.bounds))
+            self._seen = self._before_labels(ahead, True)._replace(labels=len(run.bounds))
             return self.stopped_at
 
     def begin(self, forecast: Forecast) -> Self:
@@ -174,12 +174,12 @@ class LookAhead(Criterion):
         return self._begin_with(forecast, True)
 
     def _begin_with(self, forecast: Forecast, given: bool) -> Self:
-        seen = self._of(forecast, given)
+        seen = self._before_labels(forecast, given)
         with self._turn():
             self._seen = seen
         return self
 
-    def _of(self, forecast: Forecast, given: bool) -> _Seen:
+    def _before_labels(self, forecast: Forecast, given: bool) -> _Seen:
         """Return what is known before the first bound."""
         if self.eps is not None:
             return _Seen(forecast, forecast.labels_for(self.eps), given)
@@ -325,7 +325,7 @@ class LookAhead(Criterion):
             squares, given = check.zero_or_more("squares", squares), check.flag("given", given)
         except TypeError as error:
             raise ValueError(f"`state` is damaged: {error}") from None
-        known = _Seen() if ahead is None else new._of(Forecast.from_dict(ahead), given)
+        known = _Seen() if ahead is None else new._before_labels(Forecast.from_dict(ahead), given)
         new._seen = known._replace(
             labels=state_count("seen", seen, most=check.MOST_SEEN),
             compared=state_count("compared", compared, most=check.MOST_SEEN),

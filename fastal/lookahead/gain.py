@@ -67,7 +67,7 @@ class Forecast:
         ``(5 + sum z^2) / (5 + t)`` over the t labels of `gp`, z their distance from the prediction
         before it in standard deviations: about 1 if the model fits, and 1 without labels.
     n_residuals : int
-        Labels behind `rho`.
+        Number of labels that `rho` is computed from.
     n_pool, n_labelled, horizon : int
         Number of points, of labels already there, and of labels up to which the forecast goes.
     whole : bool
@@ -434,7 +434,7 @@ def quiet_forecast(
             else:
                 reduction, final = _on_reference(gp, points[order], others)
     white = gp.residuals
-    rho = _rho(float(white @ white), len(white))
+    rho = rho_of(float(white @ white), len(white))
     said = tuple(_doubts(gp, repeated, n, rho))
     return Forecast(
         order[:last],
@@ -508,13 +508,13 @@ def _horizon(horizon: int | None, n: int, labels: int) -> int:
     return last
 
 
-def _rho(squares: float, labels: int) -> float:
-    """Return (5 + sum z^2) / (5 + t)."""
+def rho_of(squares: Any, labels: Any) -> Any:
+    """Return rho = (5 + sum z^2) / (5 + t), of numbers or arrays."""
     return (PRIOR_LABELS + squares) / (PRIOR_LABELS + labels)
 
 
 def _doubts(gp: GaussianProcess, repeated: int, n: int, rho: float) -> list[str]:
-    """Return what speaks against trusting the forecast."""
+    """Return reasons to distrust the forecast."""
     said = []
     if repeated > MANY_REPEATED * n:
         said.append(

@@ -14,7 +14,8 @@ from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.learning.failures import failure
 from fastal.learning.lazy import LazySelection
-from fastal.models.gp import PANEL, whitened
+from fastal.models.gp import whitened
+from fastal.models.posterior import PANEL
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess

@@ -1,4 +1,4 @@
-"""LaplaceClassifier: owns the buffers, turns the status of a kernel into an exception."""
+"""LaplaceClassifier: classification of two classes that grows label by label."""
 
 from __future__ import annotations
 
@@ -7,25 +7,13 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastal._core import laplace as core
-from fastal._core import links, quadrature
+from fastal import _validation as check
+from fastal._core import laplace, links, quadrature
 from fastal._core.covariance import covariance_row
 from fastal._state import state_values
 from fastal._types import Array, Ints
-from fastal._validation import (
-    class_labels,
-    count,
-    flag,
-    option_code,
-    point,
-    points,
-    real,
-    short_repr,
-    vector,
-    zero_or_more,
-)
 from fastal.bound import gaussian_kl
-from fastal.models.gp import CAPACITY
+from fastal.models.buffers import CAPACITY
 from fastal.models.prior import KernelModel, scale_text
 
 # Inputs that are predicted at once: their whitened covariances with 200 labels fit into the cache.
@@ -41,14 +29,14 @@ SAVED = 1e-6
 class Now(NamedTuple):
     """The labels of one moment, set as one; what belongs to them is never written again.
 
-    Inputs, labels and their covariances are shared with the next moment, which writes behind them.
+    Inputs, labels and their covariances are shared with the next moment, which writes after them.
     """
 
     n: int
     features: int | None
     negative: int | None  # what stands for the negative class, None if there is none yet
     work: tuple[int, int]  # Newton steps and factorisations of the last label
-    state: core.Laplace
+    state: laplace.Laplace
 
 
 class LaplaceClassifier(KernelModel):
@@ -120,9 +108,9 @@ class LaplaceClassifier(KernelModel):
     ) -> None:
         self._writing = None
         self._scales, self._variance = self._set_prior(lengthscale, amplitude, kernel)
-        self._link = option_code("link", link, links.LINKS)
-        self._kappa = zero_or_more("kappa", kappa)
-        self._now = Now(0, None, None, (0, 0), core.new_laplace(0, 0))
+        self._link = check.option_code("link", link, links.LINKS)
+        self._kappa = check.zero_or_more("kappa", kappa)
+        self._now = Now(0, None, None, (0, 0), laplace.new_laplace(0, 0))
 
     # What others read; one moment each.
 
@@ -139,15 +127,11 @@ class LaplaceClassifier(KernelModel):
         return self._now.n
 
     @property
-    def _negative(self) -> int | None:
-        return self._now.negative
-
-    @property
     def _work(self) -> tuple[int, int]:
         return self._now.work
 
     @property
-    def _state(self) -> core.Laplace:
+    def _state(self) -> laplace.Laplace:
         return self._now.state
 
     def _expected(self, now: Now | None = None) -> int | None:
@@ -166,6 +150,11 @@ class LaplaceClassifier(KernelModel):
     def kappa(self) -> float:
         """What is added to the diagonals of both covariances of a bound."""
         return self._kappa
+
+    @property
+    def negative_class(self) -> int | None:
+        """What stands for the negative class, -1 or 0; None while no label has said so."""
+        return self._now.negative
 
     def __repr__(self) -> str:
         return (
@@ -207,13 +196,13 @@ class LaplaceClassifier(KernelModel):
         >>> model.n_labels
         1
         """
-        label = real("y", y)
-        class_labels("y", label, 1, self._negative)
-        x = point(x, self._expected())
+        label = check.real("y", y)
+        check.class_labels("y", label, 1, self._now.negative)
+        x = check.point(x, self._expected())
         with self._turn():
             # Perhaps another thread has fixed classes or features meanwhile.
-            signs, negative = class_labels("y", label, 1, self._negative)
-            x = point(x, self._expected())
+            signs, negative = check.class_labels("y", label, 1, self._now.negative)
+            x = check.point(x, self._expected())
             return float(self._append(self._scaled("x", x[None, :]), signs, negative)[0])
 
     def add_batch(self, X: ArrayLike, y: ArrayLike) -> Array:
@@ -243,11 +232,11 @@ class LaplaceClassifier(KernelModel):
         >>> model.add_batch([0.0, 0.1, 3.0], [1, 1, 0]).round(4)
         array([0.1122, 0.0608, 0.1131])
         """
-        inputs = points("X", X, self._expected())
-        labels = vector("y", y, len(inputs))
+        inputs = check.points("X", X, self._expected())
+        labels = check.vector("y", y, len(inputs))
         with self._turn():
-            inputs = points("X", inputs, self._expected())
-            signs, negative = class_labels("y", labels, len(inputs), self._negative)
+            inputs = check.points("X", inputs, self._expected())
+            signs, negative = check.class_labels("y", labels, len(inputs), self._now.negative)
             return self._append(self._scaled("X", inputs), signs, negative)
 
     def _append(self, scaled: Array, signs: Array, negative: int | None) -> Array:
@@ -259,7 +248,7 @@ class LaplaceClassifier(KernelModel):
             n = start + i
             state.Z[:, n] = scaled[:, i]
             before = self._at_labels(state, n, n + 1) if self._kappa > 0.0 else None
-            status, r, steps, factors = core.append(
+            status, r, steps, factors = laplace.append(
                 self._kind, self._amplitude, self._link, state, n, float(signs[i])
             )
             if status != 0:
@@ -274,14 +263,14 @@ class LaplaceClassifier(KernelModel):
         self._now = Now(start + signs.size, len(scaled), negative, work, state)
         return bounds
 
-    def _at_labels(self, state: core.Laplace, n: int, inputs: int) -> tuple[Array, Array]:
+    def _at_labels(self, state: laplace.Laplace, n: int, inputs: int) -> tuple[Array, Array]:
         """Return mean and covariance, given n labels, at the first inputs kept."""
         return self._posterior(np.ascontiguousarray(state.Z[:, :inputs]), state, n)
 
-    def _room(self, features: int, more: int) -> core.Laplace:
+    def _room(self, features: int, more: int) -> laplace.Laplace:
         """Return a state for the next labels: mode and factor are copies, to be changed.
 
-        The rest is shared, with room for the labels behind; where there is none, the capacity at
+        The rest is shared, with room for the next labels; where there is none, the capacity at
         least doubles.
         """
         n, old = self._now.n, self._now.state
@@ -292,7 +281,7 @@ class LaplaceClassifier(KernelModel):
         else:
             # An odd multiple of 8: rows begin at the same place of a cache line, but those of one
             # column do not all compete for the same lines.
-            new = core.new_laplace(features, 8 * (-(-max(2 * T, total, CAPACITY) // 8) | 1))
+            new = laplace.new_laplace(features, 8 * (-(-max(2 * T, total, CAPACITY) // 8) | 1))
             if n > 0:
                 new.Z[:, :n], new.K[:n, :n] = old.Z[:, :n], old.K[:n, :n]
                 new.sign[:n] = old.sign[:n]
@@ -343,45 +332,101 @@ class LaplaceClassifier(KernelModel):
         >>> mean.round(4), var.round(4)
         (array([0.4011, 0.2433]), array([0.8063, 0.9287]))
         """
-        return_var, return_cov = flag("return_var", return_var), flag("return_cov", return_cov)
+        return_var, return_cov = (
+            check.flag("return_var", return_var),
+            check.flag("return_cov", return_cov),
+        )
         if return_var and return_cov:
             raise ValueError("`return_var` and `return_cov` must not both be True")
-        inputs = points("X", X, self._expected())
+        inputs = check.points("X", X, self._expected())
         now, scaled = self._look(inputs)
         if return_cov:
             return self._posterior(scaled, now.state, now.n)
-        mean, var = self._marginals(scaled, return_var, now)
+        mean, var = self._marginals(scaled, now, return_var)
         return (mean, var) if return_var else mean
 
     def _look(self, inputs: Array) -> tuple[Now, Array]:
         """Return the labels of this moment, and inputs to predict at, scaled."""
         now = self._now
-        return now, self._scaled("X", points("X", inputs, self._expected(now)))
+        return now, self._scaled("X", check.points("X", inputs, self._expected(now)))
 
-    def _posterior(self, scaled: Array, state: core.Laplace, n: int) -> tuple[Array, Array]:
+    def _posterior(self, scaled: Array, state: laplace.Laplace, n: int) -> tuple[Array, Array]:
         """Return mean and covariance at scaled inputs, (d, m), given n labels."""
         m = scaled.shape[1]
         cov = self._covariance(self._amplitude, scaled, m, scaled, 0, m)
         V = np.empty((n, m))
-        core.covariances(self._kind, self._amplitude, state, n, scaled, V)
+        laplace.covariances(self._kind, self._amplitude, state, n, scaled, V)
         mean: Array = state.a[:n] @ V
-        core.whiten(state, n, V, np.empty((4, n)))
+        laplace.whiten(state, n, V, np.empty((4, n)))
         cov -= V.T @ V
         diagonal = np.einsum("ii->i", cov)
         np.maximum(diagonal, 0.0, out=diagonal)
         return mean, cov
 
-    def _marginals(
-        self, scaled: Array, variances: bool = True, now: Now | None = None
-    ) -> tuple[Array, Array]:
+    def posterior_scaled(self, scaled: ArrayLike) -> tuple[Array, Array]:
+        """Posterior mean and variance of the latent function at inputs that are scaled already.
+
+        Parameters
+        ----------
+        scaled : array_like, shape (d, m)
+            Inputs divided by the length scales, feature by feature, as ``prior.scale`` returns
+            them: a pool that is asked about after each label is scaled once.
+
+        Returns
+        -------
+        mean, var : ndarray, shape (m,)
+            As from `latent`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastal import LaplaceClassifier
+        >>> model = LaplaceClassifier(2.0)
+        >>> _ = model.add(0.0, 1)
+        >>> mean, var = model.posterior_scaled(model.prior.scale("X", np.array([[0.0], [2.0]])))
+        >>> mean.round(4), var.round(4)
+        (array([0.4011, 0.2433]), array([0.8063, 0.9287]))
+        """
+        Z = check.finite_array("scaled", scaled)
+        now = self._now
+        features = self._expected(now)
+        if Z.ndim != 2 or len(Z) != (len(Z) if features is None else features):
+            wanted = "d" if features is None else features
+            raise ValueError(f"`scaled` must have shape ({wanted}, m), got {Z.shape}")
+        return self._marginals(np.ascontiguousarray(Z), now)
+
+    def averaged_probabilities(self, mean: ArrayLike, var: ArrayLike) -> Array:
+        """Probabilities of the two classes where the latent function has these moments.
+
+        Parameters
+        ----------
+        mean, var : array_like, shape (m,)
+            From `latent` or `posterior_scaled`.
+
+        Returns
+        -------
+        ndarray, shape (m, 2)
+            As from `predict_proba`.
+
+        Examples
+        --------
+        >>> from fastal import LaplaceClassifier
+        >>> LaplaceClassifier().averaged_probabilities([0.0, 2.0], [1.0, 0.1]).round(4)
+        array([[0.5   , 0.5   ],
+               [0.1232, 0.8768]])
+        """
+        centres = check.vector("mean", mean)
+        spreads = check.not_negative("var", check.vector("var", var, len(centres)))
+        return self._probabilities(centres, spreads)
+
+    def _marginals(self, scaled: Array, now: Now, variances: bool = True) -> tuple[Array, Array]:
         """Return means and, if wanted, variances at scaled inputs, (d, m), panel by panel."""
-        now = now or self._now
         m, n = scaled.shape[1], now.n
         mean, var = np.empty(m), np.empty(m if variances else 0)
         C = np.empty((4, n))  # not that of the state: threads may predict side by side
         for low in range(0, m, PANEL):
             panel = np.ascontiguousarray(scaled[:, low : low + PANEL])
-            core.marginals(
+            laplace.marginals(
                 self._kind, self._amplitude, now.state, n, panel,
                 np.empty((n, panel.shape[1])), C, mean[low : low + PANEL],
                 var[low : low + PANEL],
@@ -415,8 +460,8 @@ class LaplaceClassifier(KernelModel):
         array([[0.4246, 0.5754],
                [0.5   , 0.5   ]])
         """
-        now, scaled = self._look(points("X", X, self._expected()))
-        return self._probabilities(*self._marginals(scaled, now=now))
+        now, scaled = self._look(check.points("X", X, self._expected()))
+        return self._probabilities(*self._marginals(scaled, now))
 
     def _probabilities(self, mean: Array, var: Array) -> Array:
         out = np.empty((mean.size, 2))
@@ -444,8 +489,8 @@ class LaplaceClassifier(KernelModel):
         >>> model.predict([-0.5, 0.5, 2.5])
         array([1, 1, 0])
         """
-        now, scaled = self._look(points("X", X, self._expected()))
-        mean, _ = self._marginals(scaled, False, now)
+        now, scaled = self._look(check.points("X", X, self._expected()))
+        mean, _ = self._marginals(scaled, now, False)
         negative = -1 if now.negative is None else now.negative
         return np.where(mean >= 0.0, 1, negative).astype(np.int64)
 
@@ -477,17 +522,54 @@ class LaplaceClassifier(KernelModel):
         >>> model.expected_loss([0.0, 0.0], [1, 0]).round(4)
         array([0.6208, 0.9769])
         """
-        inputs = points("X", X, self._expected())
-        labels = vector("y", y, len(inputs))
+        inputs = check.points("X", X, self._expected())
+        labels = check.vector("y", y, len(inputs))
         now, scaled = self._look(inputs)
-        signs, _ = class_labels("y", labels, len(inputs), now.negative)
+        signs, _ = check.class_labels("y", labels, len(inputs), now.negative)
         return self._losses(scaled, signs, now)
 
-    def _losses(self, scaled: Array, signs: Array, now: Now | None = None) -> Array:
-        mean, var = self._marginals(scaled, now=now)
+    def _losses(self, scaled: Array, signs: Array, now: Now) -> Array:
+        mean, var = self._marginals(scaled, now)
         out = np.empty(signs.size)
         quadrature.expected_losses(self._link, signs, mean, var, out)
         return out
+
+    def replay_losses(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Return the mean of `expected_loss` on a test set after each label.
+
+        The labels are added once more, to a classifier of their own.
+
+        Parameters
+        ----------
+        X : array_like, shape (m, d)
+            Inputs of the test set; shape (m,) for one feature.
+        y : array_like, shape (m,)
+            Their labels, coded as those of the classifier.
+
+        Returns
+        -------
+        ndarray, shape (n_labels,)
+            In nats, one per label.
+
+        Examples
+        --------
+        >>> from fastal import LaplaceClassifier
+        >>> model = LaplaceClassifier()
+        >>> _ = model.add_batch([0.0, 2.0], [1, 0])
+        >>> model.replay_losses([0.0, 2.0], [1, 0]).round(4)
+        array([0.7177, 0.6208])
+        """
+        inputs = check.points("X", X, self._expected())
+        labels = check.vector("y", y, len(inputs))
+        if not len(labels):
+            raise ValueError("`X` must have at least one row, got 0")
+        now, scaled = self._look(inputs)
+        signs, _ = check.class_labels("y", labels, len(labels), now.negative)
+        model, losses = self._without_labels(), np.empty(now.n)
+        for t in range(now.n):
+            model._append(now.state.Z[:, t, None], now.state.sign[t : t + 1], now.negative)
+            losses[t] = model._losses(scaled, signs, model._now).mean()
+        return losses
 
     def log_marginal_likelihood(self) -> float:
         """Log probability of the labels under the prior, by the same approximation.
@@ -512,6 +594,33 @@ class LaplaceClassifier(KernelModel):
         logs = np.log(np.diagonal(state.U)[:n]).sum()
         return float(fit - 0.5 * (state.a[:n] @ state.f[:n]) - logs)
 
+    def bounds(self) -> Array:
+        """Return the bounds of all labels under the present parameters; they are added once more.
+
+        Returns
+        -------
+        ndarray, shape (n_labels,)
+            ``r_t`` of each label given those before it, as `add` returned it, in O(t^4).
+
+        Examples
+        --------
+        >>> from fastal import LaplaceClassifier
+        >>> model = LaplaceClassifier()
+        >>> _ = model.add_batch([0.0, 0.1, 3.0], [1, 1, 0])
+        >>> model.bounds().round(4)
+        array([0.1122, 0.0608, 0.1131])
+        """
+        now = self._now
+        n, state = now.n, now.state
+        return self._without_labels()._append(state.Z[:, :n], state.sign[:n], now.negative)
+
+    def _without_labels(self) -> LaplaceClassifier:
+        """Return a classifier with the same parameters and no labels."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self) | {"_writing": None})
+        new._now = Now(0, None, None, (0, 0), laplace.new_laplace(0, 0))
+        return new
+
     # Keeping.
 
     def rewind(self, n: int) -> None:
@@ -531,22 +640,22 @@ class LaplaceClassifier(KernelModel):
         >>> model.n_labels
         1
         """
-        n = count("n", n)
+        n = check.count("n", n)
         with self._turn():
             now = self._now
             if n > now.n:
                 raise ValueError(
-                    f"`n` must be at most the number of labels, {now.n}, got {short_repr(n)}"
+                    f"`n` must be at most the number of labels, {now.n}, got {check.short_repr(n)}"
                 )
             if n == now.n:
                 return
-            # All of its own: the rows behind are written again.
-            state = core.Laplace(*(array.copy() for array in now.state))
-            core.multiply(state.K, state.a, n, state.f)
-            status, steps, factors = core.find_mode(self._link, state, n, False)
+            # A copy of everything: the rows after n are written again.
+            state = laplace.Laplace(*(array.copy() for array in now.state))
+            laplace.multiply(state.K, state.a, n, state.f)
+            status, steps, factors = laplace.find_mode(self._link, state, n, False)
             if status != 0:  # pragma: no cover
                 raise np.linalg.LinAlgError(f"the mode of the posterior of {n} labels is not found")
-            core.settle(self._link, state, n)
+            laplace.refresh_mode(self._link, state, n)
             negative = now.negative if (state.sign[:n] < 0.0).any() else None
             self._now = Now(n, now.features, negative, (steps, factors), state)
 
@@ -570,7 +679,7 @@ class LaplaceClassifier(KernelModel):
         new = type(self).__new__(type(self))
         now = self._now
         vars(new).update(vars(self) | {"_writing": None})
-        new._now = now._replace(state=core.Laplace(*(array.copy() for array in now.state)))
+        new._now = now._replace(state=laplace.Laplace(*(array.copy() for array in now.state)))
         return new
 
     def __copy__(self) -> LaplaceClassifier:
@@ -637,16 +746,16 @@ class LaplaceClassifier(KernelModel):
         if (kind, version) != ("LaplaceClassifier", 1):
             raise ValueError(
                 f"`state` must describe a LaplaceClassifier of version 1, got "
-                f"{short_repr([kind, version])}"
+                f"{check.short_repr([kind, version])}"
             )
         try:
             new = cls(lengthscale, amplitude=amplitude, link=link, kernel=kernel, kappa=kappa)
-            signs, negative = class_labels("labels", labels, None, None)
+            signs, negative = check.class_labels("labels", labels, None, None)
             n = signs.size
             if n:
-                Z = points("scaled_inputs", inputs, new._expected())
-                class_labels("labels", labels, len(Z), None)
-                new._restore(Z.T, signs, vector("weights", weights, n), negative)
+                Z = check.points("scaled_inputs", inputs, new._expected())
+                check.class_labels("labels", labels, len(Z), None)
+                new._restore(Z.T, signs, check.vector("weights", weights, n), negative)
         except (TypeError, ValueError) as error:
             raise ValueError(f"`state` is damaged: {error}") from None
         return new
@@ -659,7 +768,7 @@ class LaplaceClassifier(KernelModel):
         for i in range(n):
             covariance_row(self._kind, self._amplitude, kept.Z, 0, i + 1, kept.Z, i, kept.K[i])
             kept.K[:i, i] = kept.K[i, :i]
-        core.settle(self._link, kept, n)
+        laplace.refresh_mode(self._link, kept, n)
         # At the mode the gradient, slope - a, is zero.
         if not (np.abs(kept.slope[:n] - weights).max() <= SAVED):
             raise ValueError("`weights` are not those of the mode of the labels")

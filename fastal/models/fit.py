@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
@@ -16,6 +17,8 @@ from fastal._types import Array
 SCREEN_ROWS = 250
 
 SCREEN_STEPS = 40
+
+POLISH_STEPS = 500
 
 # More starts would take days for the smallest data.
 MOST_RESTARTS = 1_000_000
@@ -96,19 +99,19 @@ class Evidence:
         return float(value), -gradient
 
 
-def climb(
-    evidence: Callable[[Array], tuple[float, Array]], start: Array, box: Array, steps: int
+def minimise_from(
+    start: Array, objective: Callable[[Array], tuple[float, Array]], box: Array, steps: int
 ) -> tuple[float, Array]:
     """Return the value and the place of the optimum next to a start, (inf, start) if none."""
-    # A line search wants numbers: where the factor breaks down the value is a wall.
+    # The line search needs finite values: return a huge one where the factorisation fails.
     worst = 1e300
 
-    def walled(theta: Array) -> tuple[float, Array]:
-        value, gradient = evidence(theta)
+    def finite_objective(theta: Array) -> tuple[float, Array]:
+        value, gradient = objective(theta)
         return (value, gradient) if math.isfinite(value) else (worst, gradient)
 
     found = minimize(
-        walled,
+        finite_objective,
         start,
         jac=True,
         method="L-BFGS-B",
@@ -117,3 +120,126 @@ def climb(
     )
     value = float(found.fun)
     return (value if value < worst else math.inf), np.asarray(found.x, dtype=np.float64)
+
+
+class Wanted(NamedTuple):
+    """What a fit changes besides length scale and noise."""
+
+    amplitude: bool
+    ard: bool  # one length scale per feature
+    mean: bool
+
+
+# Length scales, noise, amplitude and mean.
+Parameters = tuple[float | Array, float, float, float]
+
+
+def search(
+    X: Array,
+    y: Array,
+    kind: int,
+    present: Parameters,
+    wanted: Wanted,
+    limits: dict[str, tuple[float, float]],
+    restarts: int,
+    seed: int,
+) -> Parameters:
+    """Return the parameters with the largest marginal likelihood that is found.
+
+    X : (n, d).  y : (n,).  `present` is the first start, and keeps what is not wanted.
+    """
+    _, _, amplitude, mean = present
+    n, d = X.shape
+    k = d if wanted.ard else 1
+    rng = np.random.default_rng(seed)
+    box, starts = _starts(X, y, present, wanted, limits, restarts, rng)
+
+    def objective(rows: Any) -> Evidence:
+        return Evidence(
+            X[rows],
+            y[rows],
+            kind,
+            wanted.ard,
+            None if wanted.amplitude else amplitude,
+            None if wanted.mean else mean,
+        )
+
+    few = n if n < 1.5 * SCREEN_ROWS else SCREEN_ROWS
+    subset: Any = np.sort(rng.choice(n, few, replace=False)) if few < n else slice(None)
+    evidence = objective(subset)
+    screened = [minimise_from(place, evidence, box, SCREEN_STEPS) for place in starts]
+    if wanted.ard and d > 1:
+        # Never worse than one length scale for all.
+        scale, *others, _ = search(
+            X, y, kind, present, wanted._replace(ard=False), limits, restarts, seed
+        )
+        place = np.full(len(box), scale)
+        place[k:] = others[: len(box) - k]
+        place = np.clip(np.log(place), box[:, 0], box[:, 1])
+        screened.append((evidence(place)[0], place))
+    if few < n:
+        # What is best for a few rows need not be so for all: rank by all.
+        evidence = objective(slice(None))
+        screened = [(evidence(place)[0], place) for _, place in screened]
+    screened.sort(key=lambda pair: pair[0])
+    best = screened[0]
+    tried: list[float] = []
+    for value, place in screened:
+        # The same value is the same optimum, or the same plateau.
+        if all(abs(value - other) > 0.01 for other in tried) and len(tried) < POLISHED:
+            tried.append(value)
+            polished = minimise_from(place, evidence, box, POLISH_STEPS)
+            best = min(best, polished, key=lambda pair: pair[0])
+    value, theta = best
+    if not math.isfinite(value):
+        raise np.linalg.LinAlgError(
+            "the covariance of the data is not positive definite at any start; raise the "
+            "lower bound of the noise, bounds={'noise': (low, high)}"
+        )
+    found = np.exp(theta)
+    return (
+        found[:k].copy() if wanted.ard else float(found[0]),
+        float(found[k]),
+        float(found[k + 1]) if wanted.amplitude else amplitude,
+        evidence.mean_at(theta) if wanted.mean else mean,
+    )
+
+
+def _starts(
+    X: Array,
+    y: Array,
+    present: Parameters,
+    wanted: Wanted,
+    limits: dict[str, tuple[float, float]],
+    restarts: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """Return the box of the search, (p, 2), and its starts, (restarts, p), in log parameters."""
+    lengthscale, noise, amplitude, _ = present
+    k = X.shape[1] if wanted.ard else 1
+    scale = np.asarray(lengthscale)
+    if scale.size != k:
+        # One for several, or several for one: the geometric mean.
+        scale = np.full(k, np.exp(np.log(scale).mean()))
+
+    # Units of the default bounds and of the random starts.
+    ranges = np.ptp(X, axis=0)
+    ranges = np.where(ranges > 0, ranges, 1.0) if wanted.ard else np.array([ranges.max() or 1.0])
+    spread = float(y.var()) or 1.0
+    unit = spread if wanted.amplitude else 1.0
+    box = np.empty((k + 1 + wanted.amplitude, 2))
+    if "lengthscale" in limits:
+        box[:k] = limits["lengthscale"]
+    else:
+        box[:k] = np.outer(ranges, [1e-3, 1e3])
+    box[k] = limits.get("noise", (1e-4 * unit, 1e2 * unit))
+    start = [*scale.flat, noise]
+    centre = [*(0.3 * ranges), 0.03 * spread]
+    if wanted.amplitude:
+        box[k + 1] = limits.get("amplitude", (1e-3 * unit, 1e3 * unit))
+        start.append(amplitude)
+        centre.append(spread)
+    box = np.log(box)
+    starts = rng.uniform(-2.0, 2.0, size=(restarts, box.shape[0])) + np.log(centre)
+    starts[0] = np.log(start)
+    return box, np.clip(starts, box[:, 0], box[:, 1])

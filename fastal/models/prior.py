@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fastal import _validation as check
 from fastal._core.covariance import KINDS, covariance_rows
 from fastal._threads import lock_of
 from fastal._types import Array
-from fastal._validation import lengthscales, option, positive
 
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
@@ -66,9 +66,9 @@ class KernelModel:
         self, lengthscale: object, amplitude: object, kernel: object
     ) -> tuple[float | Array, float]:
         """Set the kernel; return the length scale and the amplitude, checked."""
-        self._kernel = option("kernel", kernel, tuple(KINDS))
+        self._kernel = check.option("kernel", kernel, tuple(KINDS))
         self._kind = KINDS[self._kernel]
-        return lengthscales(lengthscale), positive("amplitude", amplitude)
+        return check.lengthscales(lengthscale), check.positive("amplitude", amplitude)
 
     # What a model has at this moment.
 

@@ -12,8 +12,14 @@ if TYPE_CHECKING:
     from fastal.reference.bound import gp_prior_kl as gp_prior_kl
     from fastal.reference.bound import mcallester_bound as mcallester_bound
     from fastal.reference.criteria import cross_validation_error as cross_validation_error
+    from fastal.reference.criteria import error_stability_stop as error_stability_stop
     from fastal.reference.criteria import expected_loss as expected_loss
+    from fastal.reference.criteria import max_uncertainty_stop as max_uncertainty_stop
+    from fastal.reference.criteria import overall_uncertainty_stop as overall_uncertainty_stop
     from fastal.reference.criteria import pac_bayes_bound as pac_bayes_bound
+    from fastal.reference.criteria import (
+        stabilizing_predictions_stop as stabilizing_predictions_stop,
+    )
     from fastal.reference.learning import select as select
     from fastal.reference.lookahead import forecast as forecast
     from fastal.reference.lookahead import forecast_loop as forecast_loop
@@ -38,7 +44,10 @@ __getattr__, __dir__, __all__ = attach(
         "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs runs_test runs_p_value",
         "bound": "gp_kl bound_constant gaussian_kl gp_prior_kl alquier_bound mcallester_bound",
         "models": "GaussianProcess LaplaceClassifier dense_posterior",
-        "criteria": "expected_loss cross_validation_error pac_bayes_bound",
+        "criteria": (
+            "expected_loss cross_validation_error pac_bayes_bound stabilizing_predictions_stop "
+            "overall_uncertainty_stop max_uncertainty_stop error_stability_stop"
+        ),
         "learning": "select",
         "simulation": "simulate",
         "lookahead": "forecast forecast_loop",

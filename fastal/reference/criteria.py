@@ -44,3 +44,40 @@ def pac_bayes_bound(
     divergence = gaussian_kl(mean, cov, np.full(len(y), gp.mean), prior, jitter=kappa)
     risk = expected_loss(gp, X, y)
     return risk + (divergence - math.log(delta)) / len(y) + loss_range**2 / 2
+
+
+def stabilizing_predictions_stop(agreements: list[float], cutoff: float, window: int) -> int | None:
+    """Twin of `fastal.criteria.stabilizing_predictions_stop`, from the kappas of neighbours.
+
+    The n-th kappa is there with the n-th classifier after the first.
+    """
+    for n in range(window, len(agreements) + 1):
+        if math.fsum(agreements[n - window : n]) / window > cutoff:
+            return n + 1
+    return None
+
+
+def overall_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> int | None:
+    """Twin of `fastal.criteria.overall_uncertainty_stop`, from the entropies of each step."""
+    for n, step in enumerate(entropies, start=1):
+        if float(np.asarray(step).mean()) < threshold:
+            return n
+    return None
+
+
+def max_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> int | None:
+    """Twin of `fastal.criteria.max_uncertainty_stop`, from the entropies of each step."""
+    for n, step in enumerate(entropies, start=1):
+        if all(h < threshold for h in np.asarray(step)):
+            return n
+    return None
+
+
+def error_stability_stop(gaps: ArrayLike, threshold: float) -> int | None:
+    """Twin of `fastal.criteria.error_stability_stop`, from the bounds on the gaps of errors."""
+    first = 0.0
+    for n, gap in enumerate(np.asarray(gaps).tolist(), start=1):
+        first = first or gap
+        if first and gap / first <= threshold:
+            return n
+    return None

@@ -74,7 +74,7 @@ def forecast(
 def forecast_loop(
     X: ArrayLike, gp: GaussianProcess, *, labelled: ArrayLike = (), samples: int = 32
 ) -> tuple[list[int], Array, float]:
-    """Do what `fastal.forecast` does by plain loops, one matrix-vector product a label.
+    """Do what `fastal.forecast` does by plain loops, one matrix-vector product per label.
 
     Parameters
     ----------

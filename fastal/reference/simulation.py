@@ -34,7 +34,7 @@ def simulate(
     alpha : float
         Level of the runs test.
     whole : bool
-        Whether to go on behind a stop.
+        Whether to continue past a stop.
 
     Returns
     -------

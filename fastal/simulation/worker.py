@@ -204,7 +204,7 @@ class _Worker:
         )
         if plan.has_test:
             left = np.delete(test_y, rows) if plan.test_on_rest else test_y
-            record.errors, record.prior_error = chunk.errors[place], prior_loss(gp, left)
+            record.losses, record.prior_loss = chunk.errors[place], prior_loss(gp, left)
         for j, criterion in enumerate(self._criteria):
             measures = criterion.measures_in(record)
             at = criterion.stop_in(record, measures)

@@ -14,8 +14,8 @@ from fastal import _validation as check
 from fastal._core import bound_scalar
 from fastal._core.rule import CompiledRule
 from fastal._state import restore_model, state_count, state_values
+from fastal.bound import bounds_of
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.posterior import bounds_of
 from fastal.stopping.verdict import stop_warnings
 
 if TYPE_CHECKING:

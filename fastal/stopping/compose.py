@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from fastal import _validation as check
 from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
+from fastal.bound import bounds_of
 from fastal.stopping.budget import FixedBudget
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.posterior import bounds_of
 from fastal.stopping.still import StillToCome
 
 if TYPE_CHECKING:

@@ -71,11 +71,11 @@ class FinishedRun(Protocol):
     """A campaign that has ended: N points, T of them labelled, in the order of the labels."""
 
     @property
-    def gp(self) -> Any:
+    def prior(self) -> Any:
         """The model without labels."""
 
     @property
-    def Z(self) -> Array:  # noqa: N802
+    def scaled(self) -> Array:
         """The pool over the length scales, (d, N)."""
 
     @property
@@ -87,12 +87,20 @@ class FinishedRun(Protocol):
         """Their labels, (T,)."""
 
     @property
-    def initial(self) -> int:
+    def n_initial(self) -> int:
         """Number of labels at the beginning that gave no bound."""
 
     @property
     def bounds(self) -> Array:
-        """The bounds, (T - initial,)."""
+        """The bounds, (T - n_initial,)."""
+
+    @property
+    def losses(self) -> Array | None:
+        """Expected loss on the run's own test set after each label, (T,); None without one."""
+
+    @property
+    def prior_loss(self) -> float:
+        """Expected loss on that test set before the first label."""
 
 
 class Criterion(ABC):

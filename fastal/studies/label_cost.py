@@ -17,7 +17,7 @@ import numpy as np
 from fastal import _validation as check
 from fastal._threads import cores
 from fastal._types import Array, Ints
-from fastal.lookahead.gain import PRIOR_LABELS, quiet_forecast
+from fastal.lookahead.gain import quiet_forecast, rho_of
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
 from fastal.studies.protocol import _checked_runs, campaigns, problems
@@ -247,12 +247,11 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
         rows = campaign.result.pool(run)
         ahead = quiet_forecast(prepared.X[rows], prepared.gp, [0])
         # the order of the forecast is that of the run: it does not depend on labels
-        model = prepared.gp.copy()
-        model._warned = True
+        model = prepared.gp.copy(quiet=True)
         model.add_batch(prepared.X[rows][ahead.order], prepared.y[rows][ahead.order])
         squares = np.cumsum(model.residuals**2)
         t = np.arange(1, len(rows) + 1)
-        return ahead, (PRIOR_LABELS + squares) / (PRIOR_LABELS + t)
+        return ahead, rho_of(squares, t)
 
     threads = cores() if jobs is None or jobs < 0 else jobs
     with ThreadPoolExecutor(threads) as workers:

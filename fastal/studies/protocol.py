@@ -27,6 +27,7 @@ from fastal import datasets as data
 from fastal._threads import one_blas_thread, workers
 from fastal._types import Array, Ints
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
+from fastal.criteria.measures import crossing_counts
 from fastal.models.gp import GaussianProcess
 from fastal.simulation.campaigns import simulate
 from fastal.studies.names import DATASETS
@@ -298,13 +299,8 @@ def first_crossings(histories: Array, thresholds: Array, rises: bool = False) ->
     ndarray of int, shape (k, runs)
         Between 2 and n + 1, which is also the answer if there is no crossing.
     """
-    sign = -1.0 if check.flag("rises", rises) else 1.0
-    values = np.where(np.isnan(histories), np.inf, sign * histories)
-    lowest = np.minimum.accumulate(values, axis=1)
-    n = histories.shape[1]
-    # `lowest` falls: so many of its values are above a threshold.
-    above = [n - np.searchsorted(row[::-1], sign * thresholds, side="right") for row in lowest]
-    stops: Ints = np.minimum(np.array(above, dtype=np.int64).T + 2, n + 1)
+    counts = crossing_counts(histories, thresholds, check.flag("rises", rises))
+    stops: Ints = np.minimum(counts + 1, histories.shape[1] + 1)
     return stops
 
 

@@ -21,6 +21,7 @@ from fastal import (
     reference,
     simulate,
 )  # fmt: skip
+from fastal.bound import alquier_bound
 from fastal.criteria.experiments import (
     CrossValidation,
     GroundTruth,
@@ -85,6 +86,93 @@ def test_pac_bayes_is_alquiers_bound(kappa, settings):
         wanted = reference.pac_bayes_bound(slow, 2.0, 0.05, kappa)
         assert pac_bayes_bound(model, 2.0, 0.05, kappa) == pytest.approx(wanted, rel=1e-8)
         assert history[t] == pytest.approx(wanted, rel=1e-8)
+
+
+def hetero(n=30):
+    """A process whose labels have a noise variance each, and what made it."""
+    X, y = problem(n)
+    noise = np.random.default_rng(9).uniform(0.02, 0.5, n)
+    gp = process(mean=0.2)
+    gp.add_batch(X, y, noise)
+    return gp, X, y, noise
+
+
+@pytest.mark.parametrize("folds", [2, 7])
+def test_cross_validation_with_a_noise_variance_per_label(folds):
+    gp, X, y, noise = hetero()
+    losses = np.empty(len(y))
+    for first in range(folds):
+        held = np.arange(len(y)) % folds == first
+        rest = process(mean=0.2)
+        rest.add_batch(X[~held], y[~held], noise[~held])
+        mean, var = rest.predict(X[held], return_var=True)
+        square = (y[held] - mean) ** 2 + var
+        losses[held] = square / (2 * noise[held]) + 0.5 * np.log(2 * np.pi * noise[held])
+    assert cross_validation_error(gp, folds) == pytest.approx(losses.mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.01])
+def test_pac_bayes_with_a_noise_variance_per_label(kappa):
+    gp, X, y, noise = hetero()
+    mean, var = gp.predict(X, return_var=True)
+    risk = np.mean(((y - mean) ** 2 + var) / (2 * noise) + 0.5 * np.log(2 * np.pi * noise))
+    wanted = alquier_bound(risk, gp.prior_kl(jitter=kappa), len(y), 1.5, delta=0.02)
+    assert pac_bayes_bound(gp, 1.5, 0.02, kappa) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "alone"),
+    [
+        (CrossValidation(-9.0, 3), lambda gp: cross_validation_error(gp, 3)),
+        (PACBayes(-9.0, 1.0), lambda gp: pac_bayes_bound(gp, 1.0)),
+        (PACBayes(-9.0, 1.0, kappa=0.0), lambda gp: pac_bayes_bound(gp, 1.0, kappa=0.0)),
+    ],
+)
+def test_a_criterion_follows_its_process_wherever_it_goes(criterion, alone):
+    """What it keeps from the last label must not show: not in labels taken back, not in others."""
+    X, y = problem(120)
+    noise = np.random.default_rng(1).uniform(0.02, 0.5, 120)
+    gp, other = process(), process(lengthscale=0.7)
+    gp.add_batch(X[:4], y[:4])
+    other.add_batch(X[:90], y[:90])
+    for t in range(4, 80):  # past the first capacity
+        gp.add(X[t], y[t], noise[t])
+        criterion.update(gp)
+        assert criterion.history[-1] == pytest.approx(alone(gp), rel=1e-9)
+    steps = [
+        lambda: gp.rewind(70),
+        lambda: gp.add(X[100], y[100]),
+        lambda: gp.add_batch(X[101:104], y[101:104]),
+        lambda: gp.add_batch(X[104:], y[104:]),
+        lambda: gp.rewind(5),
+    ]
+    for step in steps:
+        step()
+        for one in (gp, other, gp):
+            criterion.update(one)
+            assert criterion.history[-1] == pytest.approx(alone(one), rel=1e-9)
+    again = pickle.loads(pickle.dumps(criterion))
+    assert "_spare" not in vars(again)
+    again.update(gp)
+    assert again.history[-1] == pytest.approx(alone(gp), rel=1e-9)
+    assert criterion.reset().history.size == 0
+
+
+def test_a_measure_goes_on_with_the_inverse_of_the_last_one():
+    """It costs the square of the labels: to invert anew would cost the cube."""
+    X, y = problem(60)
+    gp, criterion = process(), PACBayes(-9.0, 1.0)
+    gp.add_batch(X[:50], y[:50])
+    criterion.update(gp)
+    started = []
+    inverses = criterion._spare[0]
+    start = inverses._start
+    inverses._start = lambda labels: (started.append(len(labels.y)), start(labels))
+    for t in range(50, 60):
+        gp.add(X[t], y[t])
+        criterion.update(gp)
+    assert criterion._spare == [inverses]
+    assert started == []
 
 
 def test_pac_bayes_without_kappa_is_its_limit():

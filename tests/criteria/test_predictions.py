@@ -3,6 +3,7 @@ import json
 import math
 import pickle
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.naive_bayes import GaussianNB
 
 import fastal
-from fastal import criteria
+from fastal import criteria, reference
 from fastal.criteria.measures import cohen_kappa, entropies, error_gap
 from fastal.criteria.predictions import (
     ErrorStability,
@@ -265,11 +266,12 @@ pools = st.lists(hnp.arrays(float, st.integers(1, 5), elements=probability), max
 divergence = st.one_of(st.just(0.0), st.floats(0, 3), st.floats(-20, 2).map(lambda e: 10.0**e))
 
 
-def assert_agree(criterion, steps, whole):
-    """The stateful form and the function of the history, after every step."""
+def assert_agree(criterion, steps, whole, twin):
+    """The stateful form, the function of the history, and its twin, after every step."""
     for n, step in enumerate(steps, start=1):
         stopped = criterion.update(step)
-        at = whole(steps[:n])
+        at = twin(steps[:n])
+        assert whole(steps[:n]) == at
         assert (stopped, criterion.stopped_at) == (at is not None, at)
         assert len(criterion.history) == n
 
@@ -287,17 +289,24 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
         StabilizingPredictions(cutoff, window),
         models,
         lambda part: stabilizing_predictions_stop(part, cutoff, window),
+        lambda part: reference.stabilizing_predictions_stop(
+            [cohen_kappa(*pair) for pair in pairwise(part)], cutoff, window
+        ),
     )
 
 
 @given(pools, st.floats(1e-3, 1.0))
 def test_uncertainty_forms_agree(steps, threshold):
-    assert_agree(
-        OverallUncertainty(threshold), steps, lambda part: overall_uncertainty_stop(part, threshold)
-    )
-    assert_agree(
-        MaxUncertainty(threshold), steps, lambda part: max_uncertainty_stop(part, threshold)
-    )
+    for criterion, whole, twin in (
+        (OverallUncertainty, overall_uncertainty_stop, reference.overall_uncertainty_stop),
+        (MaxUncertainty, max_uncertainty_stop, reference.max_uncertainty_stop),
+    ):
+        assert_agree(
+            criterion(threshold),
+            steps,
+            lambda part, whole=whole: whole(part, threshold),
+            lambda part, twin=twin: twin([entropies(step) for step in part], threshold),
+        )
 
 
 @given(st.lists(st.tuples(divergence, divergence), max_size=12), st.floats(0.01, 0.99))
@@ -307,6 +316,9 @@ def test_error_stability_forms_agree(kls, threshold):
         ErrorStability(threshold),
         kls,
         lambda part: error_stability_stop(np.reshape(part, (-1, 2)), threshold),
+        lambda part: reference.error_stability_stop(
+            error_gap(np.reshape(part, (-1, 2)).max(axis=1)), threshold
+        ),
     )
 
 

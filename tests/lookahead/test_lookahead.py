@@ -21,7 +21,6 @@ from fastal import (
 )
 from fastal._core import lookahead as lookahead_core
 from fastal.lookahead import gain, rollout
-from fastal.models import gp as gp_module
 from fastal.stopping import Criterion
 
 
@@ -124,7 +123,7 @@ def test_reference_inputs_have_the_variances_of_predict():
 def test_many_reference_inputs_go_by_blocks(monkeypatch):
     X, others, gp = pool(15), pool(50, seed=1), process()
     expected = forecast(X, gp, reference=others)
-    monkeypatch.setattr(gp_module, "PANEL", 8)
+    monkeypatch.setattr(rollout, "PANEL", 8)
     monkeypatch.setattr(rollout, "PAIRED", 20)
     found = forecast(X, gp, reference=others)
     np.testing.assert_allclose(found.reduction, expected.reduction, rtol=0, atol=1e-13)

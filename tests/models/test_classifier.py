@@ -744,3 +744,43 @@ def test_bad_input_of_learn(arguments, error, message):
     with pytest.raises(error, match=message):
         learn(**(defaults | arguments))
     assert MODEL.n_labels == 0
+
+
+# What a campaign asks ----------------------------------------------------------------------------
+
+
+def test_bounds_are_those_that_add_returned():
+    rng = np.random.default_rng(2)
+    X, y = rng.uniform(0, 3, (25, 2)), rng.choice([0, 1], 25)
+    model = LaplaceClassifier([1.0, 2.0], amplitude=3.0, kappa=0.01)
+    assert model.bounds().shape == (0,)
+    told = [model.add(x, label) for x, label in zip(X, y, strict=True)]
+    np.testing.assert_array_equal(model.bounds(), told)
+    assert model.n_labels == 25
+
+
+def test_losses_are_replayed_label_by_label():
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(0, 3, (12, 1)), rng.choice([-1, 1], 12)
+    test = rng.uniform(0, 3, (5, 1)), rng.choice([-1, 1], 5)
+    model, expected = LaplaceClassifier(), []
+    for x, label in zip(X, y, strict=True):
+        model.add(x, label)
+        expected.append(model.expected_loss(*test).mean())
+    np.testing.assert_array_equal(model.replay_losses(*test), expected)
+    with pytest.raises(ValueError, match="`X` must have at least one row"):
+        model.replay_losses(np.empty((0, 1)), [])
+
+
+def test_scaled_inputs_have_the_features_of_the_labels():
+    model = LaplaceClassifier([1.0, 2.0])
+    model.add([0.0, 1.0], 1)
+    X = np.array([[0.5, 1.5], [2.0, 0.0], [0.0, 1.0]])
+    mean, var = model.posterior_scaled(model.prior.scale("X", X))
+    np.testing.assert_array_equal((mean, var), model.latent(X, return_var=True))
+    np.testing.assert_array_equal(model.averaged_probabilities(mean, var), model.predict_proba(X))
+    with pytest.raises(ValueError, match=r"`scaled` must have shape \(2, m\), got \(3, 2\)"):
+        model.posterior_scaled(X)
+    assert model.negative_class is None
+    model.add([1.0, 1.0], 0)
+    assert model.negative_class == 0

@@ -18,7 +18,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from fastal import reference
 from fastal._core import covariance as core
 from fastal._core.cholesky import forward_substitute
-from fastal.models.gp import BLOCK, CAPACITY, FEW, GaussianProcess
+from fastal.models.buffers import CAPACITY
+from fastal.models.gp import GaussianProcess
+from fastal.models.growing import BLOCK, FEW
 
 EPS = np.finfo(float).eps
 KERNELS = ["rbf", "matern12", "matern32", "matern52"]
@@ -618,3 +620,49 @@ def test_damaged_states(change, message):
         GaussianProcess.from_dict(gp.to_dict() | change)
     with pytest.raises(ValueError, match="`state` must be a dict"):
         GaussianProcess.from_dict(None)
+
+
+# Bounds of all labels, from the factor -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern32"])
+def test_bounds_are_those_that_add_returned(kernel):
+    rng = np.random.default_rng(5)
+    gp = GaussianProcess([1.0, 2.0], 0.1, amplitude=2.0, mean=0.3, kernel=kernel)
+    assert gp.bounds().shape == (0,)
+    told = []
+    for t in range(CAPACITY + 5):
+        # a noise of its own for every other label
+        noise = None if t % 2 else float(rng.uniform(0.01, 1.0))
+        told.append(gp.add(rng.uniform(0, 3, 2), rng.normal(), noise))
+        if t % 10 == 0:
+            np.testing.assert_allclose(gp.bounds(), told, rtol=1e-9, atol=1e-13)
+    told += gp.add_batch(rng.uniform(0, 3, (70, 2)), rng.normal(size=70), 0.02).tolist()
+    # s = L_tt^2 - noise loses what is small beside the noise: eps noise / s of it
+    np.testing.assert_allclose(gp.bounds(), told, rtol=1e-9, atol=1e-13)
+    gp.rewind(20)
+    np.testing.assert_allclose(gp.bounds(), told[:20], rtol=1e-9, atol=1e-13)
+
+
+def test_bounds_of_a_repeated_input_are_not_negative():
+    gp = GaussianProcess(1.0, 1e6)
+    gp.add_batch(np.zeros(50), np.zeros(50))
+    assert (gp.bounds() >= 0).all()
+
+
+def test_bounds_under_other_parameters_are_those_of_another_process():
+    x, y = np.linspace(0, 5, 30), np.sin(np.linspace(0, 5, 30))
+    one, other = GaussianProcess(1.0, 0.1), GaussianProcess(2.0, 0.05)
+    one.add_batch(x, y)
+    expected = other.add_batch(x, y)
+    np.testing.assert_allclose(other.bounds(), expected, rtol=1e-9, atol=1e-13)
+    assert not np.allclose(one.bounds(), expected, rtol=1e-2)
+
+
+def test_a_quiet_copy_does_not_warn_of_labels_that_are_far_off():
+    gp = GaussianProcess(1.0, 0.1)
+    gp.copy(quiet=True).add(0.0, 1e3)
+    with pytest.warns(UserWarning, match="prior standard deviations"):
+        gp.copy().add(0.0, 1e3)
+    with pytest.raises(TypeError, match="`quiet` must be"):
+        gp.copy(quiet="yes")

@@ -63,15 +63,6 @@ NAMED_TUPLE = {"_replace", "_asdict", "_make", "_fields"}
 # Doors that are still to be built: what a file reaches for past the door, each with its repair in
 # sight. The list may only become shorter.
 BACK_DOORS = {
-    "fastal.criteria.experiments reaches for _prior_kl of models",
-    "fastal.criteria.experiments reaches for _read of cli, models",
-    "fastal.criteria.experiments reaches for _weights of models",
-    "fastal.learning.classes reaches for _append of models",
-    "fastal.learning.classes reaches for _losses of models",
-    "fastal.learning.classes reaches for _negative of models",
-    "fastal.learning.classes reaches for _probabilities of models",
-    "fastal.learning.classes reaches for _state of models, stopping",
-    "fastal.models.gp reaches for _is_owned of _threads",
     "fastal.plotting.demo reaches for _learner of learning",
     "fastal.plotting.demo: no arrow from plotting to models",
     "fastal.plotting.run: no arrow from plotting to stopping",

@@ -137,9 +137,9 @@ RESULTS = {
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
-    "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Measured", "Prior",
-    "Record", "Selection", "aligned", "check_test_set", "climb",
-    "no_stop_reason", "prior_loss", "warn_if_far", "whitened", "write_csv",
+    "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior",
+    "Record", "Selection", "aligned", "check_test_set", "crossing_counts", "minimise_from",
+    "no_stop_reason", "prior_loss", "rho_of", "warn_if_far", "whitened", "write_csv",
 }  # fmt: skip
 
 
@@ -372,16 +372,20 @@ CALLS = {
         LABELLED, amplitude=False, ard=False, mean=False, restarts=1, seed=0,
         bounds={"noise": (0.01, 1.0)}, few=("restarts", "seed"),
     ),
+    "GaussianProcess.copy": Call(quiet=True),
     "GaussianProcess.predict": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),
     "GaussianProcess.prior_kl": Call(jitter=0.1),
     "GaussianProcess.rewind": Call(n=2),
     "LaplaceClassifier": Call(MODEL, kappa=0.1),
     "LaplaceClassifier.add": Call(x=[0.1, 0.2], y=1),
     "LaplaceClassifier.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
+    "LaplaceClassifier.averaged_probabilities": Call(mean=[0.1, 0.2], var=[0.3, 0.4]),
     "LaplaceClassifier.expected_loss": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
     "LaplaceClassifier.latent": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),
     "LaplaceClassifier.predict": Call(X=[[0.1, 0.2]]),
     "LaplaceClassifier.predict_proba": Call(X=[[0.1, 0.2]]),
+    "LaplaceClassifier.posterior_scaled": Call(scaled=[[0.1], [0.2]]),
+    "LaplaceClassifier.replay_losses": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
     "Stopper": Call(STOPPER, modes=MODES),
@@ -410,6 +414,7 @@ CALLS = {
     # bounds
     "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
     "bound_constant": Call(a=0.0, b=1.0),
+    "bounds_of": Call(UPDATE),
     "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
     "gp_kl": Call(UPDATE),

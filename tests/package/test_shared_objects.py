@@ -41,7 +41,7 @@ from fastal.criteria import (
     pac_bayes_bound,
 )
 from fastal.learning import choose, eager, gaussian, lazy, learner
-from fastal.models import gp
+from fastal.models import buffers, gp, growing
 from fastal.stopping import Criterion, Measured
 
 BUSY = ("in use by another thread", "another thread has pushed meanwhile")
@@ -1144,6 +1144,7 @@ def interrupted_at(place, call, files):
 
 
 def test_ctrl_c_while_labels_are_added():
+    files = {module.__file__ for module in (buffers, gp, growing)}
     X, y, _ = sequences(70)
     for call in (
         lambda one: one.add(X[64], y[64]),
@@ -1160,7 +1161,7 @@ def test_ctrl_c_while_labels_are_added():
         known |= {full.n_labels: full.log_marginal_likelihood()}
         for place in itertools.count():
             one = base.copy()
-            if not interrupted_at(place, partial(call, one), {gp.__file__}):
+            if not interrupted_at(place, partial(call, one), files):
                 break
             assert one.log_marginal_likelihood() == pytest.approx(known[one.n_labels], rel=1e-12)
             assert one.drift() < 1e-12

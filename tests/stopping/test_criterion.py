@@ -105,7 +105,9 @@ def test_learners_and_finished_runs_are_what_criteria_may_see():
         assert hasattr(learner, name)
     assert learner.initial_rows.tolist() == learner.order[:3].tolist()
     run = Record(GP, np.ones((1, 2)), np.arange(2), np.zeros(2), 0, np.zeros(2))
-    for name in ("gp", "Z", "order", "y", "initial", "bounds"):
+    for name in (
+        "prior", "scaled", "order", "y", "n_initial", "bounds", "losses", "prior_loss",
+    ):  # fmt: skip
         assert hasattr(run, name)
 
 
