@@ -72,13 +72,6 @@ BACK_DOORS = {
     "fastal.learning.classes reaches for _probabilities of models",
     "fastal.learning.classes reaches for _state of models, stopping",
     "fastal.models.gp reaches for _is_owned of _threads",
-    "fastal.plotting.demo reaches for _learner of learning",
-    "fastal.plotting.demo: no arrow from plotting to models",
-    "fastal.plotting.run: no arrow from plotting to stopping",
-    "fastal.plotting.stopper reaches for _falling of stopping",
-    "fastal.plotting.stopper reaches for _level of stopping",
-    "fastal.plotting.stopper: no arrow from plotting to _core",
-    "fastal.plotting.stopper: no arrow from plotting to stopping",
 }
 
 

@@ -197,16 +197,15 @@ class _Report:
         self._width = 0  # of the live line on the screen
 
     def show(self, stopper: Stopper, bound: float) -> None:
-        n, p = len(stopper), stopper.p_value
-        said = stopper.verdict
-        stop, verdict = said.stop, str(said)
+        verdict = stopper.verdict
+        n, p, sentence = verdict.n, verdict.p_value, str(verdict)
         if self._json:
             import json
 
-            fields = {"n": n, "bound": bound, "p_value": p, "n_runs": stopper.n_runs}
-            print(json.dumps(fields | {"stop": stop, "verdict": verdict}), flush=True)
+            fields = {"n": n, "bound": bound, "p_value": p, "n_runs": verdict.n_runs}
+            print(json.dumps(fields | {"stop": verdict.stop, "verdict": sentence}), flush=True)
             return
-        line = f"{n:<5}  {bound:<12.6g}  {p:<8.2g}  {verdict}"
+        line = f"{n:<5}  {bound:<12.6g}  {p:<8.2g}  {sentence}"
         if not self._live:
             # Flushed, so that a program at the other end of a pipe has the answer at once.
             print(line, flush=True)
