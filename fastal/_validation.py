@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal._options import MOST_THREADS as MOST_THREADS
+from fastal._options import short_repr as short_repr
 from fastal._types import Array
 
 _DOUBLE = np.dtype(np.float64)
@@ -22,18 +24,6 @@ INT64_MAX = 2**63 - 1
 
 # The largest number in a saved state that goes on counting.
 MOST_SEEN = 2**62
-
-# More threads than this help nobody, and a system may refuse to start them.
-MOST_THREADS = 4096
-
-
-def short_repr(value: object) -> str:
-    """Return a short form of a value for an error message."""
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of more digits than Python likes to write
-        text = f"<{type(value).__name__} too long to be shown>"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def option(name: str, value: object, allowed: tuple[str, ...]) -> str:

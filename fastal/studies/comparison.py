@@ -21,7 +21,7 @@ from fastal.studies.protocol import (
     campaigns,
     true_threshold,
 )
-from fastal.studies.text import aligned, write_csv
+from fastal.studies.text import aligned, mean_and_error, plus_minus, write_csv
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
@@ -82,9 +82,9 @@ class Comparison:
             Row(
                 name,
                 tuned.get(name, np.nan),
-                *_mean(found),
-                *_mean(campaign.misses(found)),
-                *_mean(errors[runs, found - 1]),
+                *mean_and_error(found),
+                *mean_and_error(campaign.misses(found)),
+                *mean_and_error(errors[runs, found - 1]),
             )
             for name, found in stops.items()
         ]
@@ -97,8 +97,8 @@ class Comparison:
             lines.append([
                 row.criterion,
                 threshold,
-                f"{row.labels:.1f} ± {row.labels_se:.1f}",
-                f"{row.e_stop:.1f} ± {row.e_stop_se:.1f}",
+                plus_minus(row.labels, row.labels_se),
+                plus_minus(row.e_stop, row.e_stop_se),
                 f"{row.loss:.4g} ± {row.loss_se:.2g}",
             ])  # fmt: skip
         result = self.campaign.result
@@ -114,7 +114,7 @@ class Comparison:
         )
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write one line a criterion.
+        """Write one line per criterion.
 
         Parameters
         ----------
@@ -208,8 +208,3 @@ def _tried(tuning: Campaigns, criterion: str) -> Array:
 def _best_budget(tuning: Campaigns) -> float:
     assert tuning.result.t_opt is not None
     return float(np.ceil(np.median(tuning.result.t_opt)))
-
-
-def _mean(values: Any) -> tuple[float, float]:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return float(np.mean(values)), float(error)

@@ -21,7 +21,7 @@ from fastal.lookahead.gain import PRIOR_LABELS, quiet_forecast
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
 from fastal.studies.protocol import _checked_runs, campaigns, problems
-from fastal.studies.text import aligned, write_csv
+from fastal.studies.text import aligned, reporter, write_csv
 
 if TYPE_CHECKING:
     from fastal.lookahead.gain import Forecast
@@ -262,7 +262,8 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
 
 def tradeoff(
     datasets: Sequence[str] = DATASETS, runs: int = 100, seed: int = 0, *, jobs: int | None = None,
-    progress: bool = False, tell: Callable[[str], object] = lambda text: None,
+    progress: bool = False, report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Tradeoff:  # fmt: skip
     """Compare the rules of the forecast with the paper's and with fixed budgets.
 
@@ -278,8 +279,10 @@ def tradeoff(
         Threads; they change nothing.
     progress : bool
         Whether to show a progress bar for each data set.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -298,8 +301,9 @@ def tradeoff(
     count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     check.flag("progress", progress)
     studies = []
-    for prepared in problems(datasets, seed, jobs=jobs, tell=tell):
-        tell(f"{prepared.name}: {count} runs")
+    say = reporter(report, tell)
+    for prepared in problems(datasets, seed, jobs=jobs, report=say):
+        say(f"{prepared.name}: {count} runs")
         studies.append(_study(prepared, count, seed, jobs, progress))
     curves = []
     for rule, settings in RULES.items():

@@ -30,6 +30,7 @@ from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVarianc
 from fastal.models.gp import GaussianProcess
 from fastal.simulation.campaigns import simulate
 from fastal.studies.names import DATASETS
+from fastal.studies.text import reporter
 
 if TYPE_CHECKING:
     from fastal.simulation.result import Simulation
@@ -151,7 +152,8 @@ def problem(name: str, seed: int = 0) -> Problem:
 
 def problems(
     names: Sequence[str], seed: int = 0, *, jobs: int | None = None,
-    tell: Callable[[str], object] = lambda text: None,
+    report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Problem]:  # fmt: skip
     """Load and prepare several data sets, their fits side by side.
 
@@ -163,8 +165,10 @@ def problems(
         Seed of the fits.
     jobs : int, optional
         Threads, as in `simulate`; they change nothing.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -176,7 +180,8 @@ def problems(
     for name in names:
         check.option("names", name, DATASETS)
     seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
-    tell(f"fitting length scale and noise: {', '.join(names)}")
+    say = reporter(report, tell)
+    say(f"fitting length scale and noise: {', '.join(names)}")
     with one_blas_thread(), workers(effective_n_jobs(threads)) as pool:
         return list(pool.map(lambda name: problem(name, seed), names))
 

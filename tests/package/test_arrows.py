@@ -64,7 +64,7 @@ NAMED_TUPLE = {"_replace", "_asdict", "_make", "_fields"}
 # sight. The list may only become shorter.
 BACK_DOORS = {
     "fastal.criteria.experiments reaches for _prior_kl of models",
-    "fastal.criteria.experiments reaches for _read of cli, models",
+    "fastal.criteria.experiments reaches for _read of models",
     "fastal.criteria.experiments reaches for _weights of models",
     "fastal.learning.classes reaches for _append of models",
     "fastal.learning.classes reaches for _losses of models",
