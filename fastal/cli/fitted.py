@@ -40,8 +40,11 @@ class Scaling(NamedTuple):
         return cls(low, width, scaled.mean(axis=0), scaled.std(axis=0))
 
     def __call__(self, columns: Array) -> Array:
-        """Return columns on this scale."""
-        scaled: Array = ((columns - self.low) / self.width - self.mean) / self.deviation
+        """Return columns on this scale; those of another table may not be finite on it."""
+        import numpy as np
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled: Array = ((columns - self.low) / self.width - self.mean) / self.deviation
         return scaled
 
 
