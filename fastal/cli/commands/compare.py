@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastal.cli.arguments import add_labelled_table, add_pool_size, add_study_options
+from fastal.cli.criterion import load_criterion
 from fastal.cli.fitted import standardise_table
 from fastal.cli.output import library_errors, study_settings, write_files
 
@@ -37,11 +38,23 @@ def add_compare(commands: Commands) -> None:
     )
     add_labelled_table(parser)
     add_pool_size(parser, 2)
+    parser.add_argument(
+        "--criterion",
+        action="append",
+        default=[],
+        metavar="FILE.py:NAME",
+        help="also compare a criterion of your own: an object of a Python file, or of a module as "
+        "MODULE:NAME; may be given several times",
+    )
     add_study_options(parser, out=None)
     parser.set_defaults(run=_compare, broken_pipe_status=0)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    own = {}
+    for text in arguments.criterion:
+        name = text.rpartition(":")[2]
+        own[text if name in own else name] = load_criterion(text)
     with library_errors():
         from fastal.cli.table import read_table
 
@@ -54,7 +67,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         settings = study_settings(arguments)
         settings.pop("report")("fitting length scale and noise")
         gp = fit(X, y, seed=arguments.seed)
-        result = compare(X, y, gp=gp, pool_size=arguments.pool_size, **settings)
+        result = compare(X, y, gp=gp, pool_size=arguments.pool_size, criteria=own, **settings)
         print(result)
         if arguments.out is not None:
             write_files(arguments.out, {"compare.csv": result.to_csv})
