@@ -7,7 +7,7 @@ ALTERNATIVES = {"less": 0, "greater": 1, "two-sided": 2}
 
 METHODS = {"auto": 0, "exact": 1, "normal": 2}
 
-# More threads than this help nobody, and a system may refuse to start them.
+# More threads than this do not help, and a system may refuse to start them.
 MOST_THREADS = 4096
 
 

@@ -29,7 +29,7 @@ class ProgressBar:
 
     @property
     def shown(self) -> bool:
-        """Whether there is a bar; a note need not be made for nobody."""
+        """Whether there is a bar; without one, no note need be made."""
         return self._bar is not None
 
     def advance(self, steps: int = 1, note: str | None = None) -> None:

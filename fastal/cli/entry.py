@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     status = 0
-    broken_pipe_status = 0  # status if nobody reads the output
+    broken_pipe_status = 0  # exit status if the reader closes the output
     try:
         try:
             arguments = build_parser().parse_args(argv)

@@ -74,6 +74,6 @@ def fit_process(X: Array, y: Array, *, seed: int = 0, **given: float) -> Gaussia
         return GaussianProcess(given["lengthscale"], given["noise"])
     bounds = {name: (value, value) for name, value in given.items()}
     fit = GaussianProcess().fit_hyperparameters(X, y, bounds=bounds, seed=seed)
-    # Exactly what was asked for: the search goes by logarithms.
+    # Exactly what was asked for: the search works on logarithms.
     found: dict[str, Any] = {"lengthscale": fit.lengthscale, "noise": fit.noise}
     return GaussianProcess(**found | given)

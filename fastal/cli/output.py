@@ -64,7 +64,7 @@ def write_run(folder: str, record: dict[str, Any], run: Run) -> None:
 
 
 def print_reason(run: Run) -> None:
-    """Print why a run stopped or did not, and what speaks against it."""
+    """Print why a run stopped or did not, and the reasons to distrust a stop."""
     verdict = run.verdict
     if run.stopped:
         text = f"{verdict}."

@@ -245,13 +245,13 @@ class _Columns:
             value = parse_number(cell)
             if value is None or not math.isfinite(value):
                 raise TableError(
-                    f"{self._file}: line {line}, {self.shown(column)}: {_complaint(cell, value)}"
+                    f"{self._file}: line {line}, {self.shown(column)}: {_cell_error(cell, value)}"
                 )
             values.append(value)
         return values
 
 
-def _complaint(cell: str, value: float | None) -> str:
+def _cell_error(cell: str, value: float | None) -> str:
     if not cell:
         return "the cell is empty"
     if value is not None:

@@ -305,7 +305,7 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     count = len(p)
     n = np.arange(1, count + 1)
     lowest = min(picture.verdict.alpha, float(levels.min(initial=1.0)))
-    # A p-value may underflow, and after a stop it may fall for ever: the level stays in sight.
+    # A p-value may underflow, and after a stop it may keep falling: the level stays in sight.
     floor = max(lowest * 1e-12, 1e-300, min(lowest, float(p[:last].min(initial=1.0))))
     p = np.maximum(p, floor / 100)
     if count:

@@ -18,7 +18,7 @@ from fastal.stopping.budget import FixedBudget
 from fastal.studies.protocol import (
     TIGHTNESS_POOL,
     TIGHTNESS_TEST,
-    _checked_runs,
+    check_runs,
     campaigns,
     problem,
 )
@@ -96,7 +96,7 @@ def tightness(
     The range of the labels stands for b - a, as in the paper; it has the unit of the labels, not of
     a loss in nats, and neither loss is bounded: the constant is a convention, not a guarantee.
     """
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     check.flag("progress", progress)
     for task in tasks:
         check.option("tasks", task, TASKS)

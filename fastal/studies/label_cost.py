@@ -1,6 +1,6 @@
 """What labels buy, rule by rule: the forecast's rules beside the paper's and fixed budgets.
 
-The experiment behind `fastal reproduce lookahead`, on the paper's data sets and by its protocol
+The experiment of `fastal reproduce lookahead`, on the paper's data sets and by its protocol
 (see `fastal.paper`): labels used against the achievable fall of the loss that is left unused.
 """
 
@@ -20,7 +20,7 @@ from fastal._types import Array, Ints
 from fastal.lookahead.gain import PRIOR_LABELS, quiet_forecast
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
-from fastal.studies.protocol import _checked_runs, campaigns, problems
+from fastal.studies.protocol import check_runs, campaigns, problems
 from fastal.studies.text import aligned, reporter, write_csv
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Calibration(NamedTuple):
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """What came of the experiment; prints as tables.
+    """Results of the experiment; prints as tables.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Tradeoff:
 
 
 class _Study(NamedTuple):
-    """The runs of one data set: (R, N) arrays over labels, one row a run."""
+    """The runs of one data set: (R, N) arrays over labels, one row per run."""
 
     campaign: Campaigns
     forecasts: list[Forecast]
@@ -298,7 +298,7 @@ def tradeoff(
     """
     for name in datasets:
         check.option("datasets", name, DATASETS)
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     check.flag("progress", progress)
     studies = []
     say = reporter(report, tell)

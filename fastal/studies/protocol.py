@@ -54,9 +54,9 @@ POOL, ARTIFICIAL_POOL = 100, 50
 NOISE_BOUNDS = (1e-4, 1e2)  # beta between 1e-2 and 1e4
 
 # The criteria that are computed beside the proposed one; thresholds come later, from histories.
-_OTHERS = ("ground_truth", "pac_bayes", "cross_validation", "max_variance")
+OTHERS = ("ground_truth", "pac_bayes", "cross_validation", "max_variance")
 
-_JUDGES = (
+MEASURED = (
     GroundTruth(None, None, 0.0),
     PACBayes(0.0, loss_range=0.0),
     CrossValidation(0.0),
@@ -187,7 +187,7 @@ def problems(
 
 
 class Campaigns(NamedTuple):
-    """Many runs over one data set, and what each criterion went by.
+    """Many runs over one data set, and the measures of each criterion.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ def campaigns(
     seed : int
         Seed of the pools.
     others : bool
-        Whether to compute what the other criteria go by.
+        Whether to compute the measures of the other criteria.
     more : sequence of criteria
         Further ones, to be run beside them.
     jobs : int, optional
@@ -249,15 +249,15 @@ def campaigns(
     Campaigns
         All runs go on to the end of the pool.
     """
-    judges = _JUDGES if check.flag("others", others) else ()
+    measured = MEASURED if check.flag("others", others) else ()
     size = min(check.count("pool_size", problem.pool_size, 1), len(problem.y))
-    count = _checked_runs(runs, 2 * size + len(judges) * (size + 1) + len(more))
+    count = check_runs(runs, 2 * size + len(measured) * (size + 1) + len(more))
     seed, jobs = check.seed("seed", seed), check.jobs("jobs", jobs)
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
-        criteria=(*judges, *more),
+        criteria=(*measured, *more),
         n_runs=count,
         pool_size=problem.pool_size,
         seed=seed,
@@ -267,15 +267,15 @@ def campaigns(
     )
     histories = {}
     if others:
-        histories = {name: result.history(j) for j, name in enumerate(_OTHERS)}
+        histories = {name: result.history(j) for j, name in enumerate(OTHERS)}
         # The range of the loss is that of the labels in the pool, which differs between runs.
         ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(count)])
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
-    stops = result.criteria_stops[:, len(judges) :]
+    stops = result.criteria_stops[:, len(measured) :]
     return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
 
 
-def _checked_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
+def check_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
     """Check a number of runs, of which each keeps `width` numbers."""
     count = check.count("runs", runs, 1)
     _memory.check(

@@ -13,10 +13,10 @@ from fastal import _validation as check
 from fastal._types import Ints
 from fastal.studies.names import CRITERIA, DATASETS
 from fastal.studies.protocol import (
-    _OTHERS,
+    OTHERS,
     REFERENCE,
     SEARCHED,
-    _checked_runs,
+    check_runs,
     best_threshold,
     campaigns,
     problems,
@@ -65,7 +65,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one data set.
+    """Stops and thresholds on one data set.
 
     Attributes
     ----------
@@ -126,9 +126,9 @@ def outcomes(
         check.option("datasets", name, DATASETS)
     for name in criteria:
         check.option("criteria", name, CRITERIA)
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     searched = [name for name in criteria if name in SEARCHED]
-    others = any(name in _OTHERS for name in criteria)
+    others = any(name in OTHERS for name in criteria)
     names = list(dict.fromkeys((*datasets, REFERENCE) if searched else datasets))
     done: dict[str, Campaigns] = {}
     say = reporter(report, tell)

@@ -250,7 +250,7 @@ def _record(
             "rmse_then": errors.rms_then,
             "rmse_now": errors.rms_now,
         },
-        # The line of the file behind each label, in the order of labelling.
+        # The line of the file that has each label, in the order of labelling.
         "lines": table.rows[pool[run.indices]].tolist(),
         "run": run.to_dict(),
     }

@@ -37,7 +37,7 @@ exit status:
   2    wrong use or bad input, with one line on standard error
   3    the input ended without a stop
   130  interrupted (Ctrl-C)
-  141  nobody reads the output any more
+  141  the reader has closed the output
 
 Each line of the output has the number of bounds, the last bound, the p-value and the verdict; on a
 terminal one line is kept up to date.
