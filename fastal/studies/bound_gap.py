@@ -18,8 +18,8 @@ from fastal.stopping.budget import FixedBudget
 from fastal.studies.protocol import (
     TIGHTNESS_POOL,
     TIGHTNESS_TEST,
-    check_runs,
     campaigns,
+    check_runs,
     problem,
 )
 from fastal.studies.text import reporter

@@ -20,7 +20,7 @@ from fastal._types import Array, Ints
 from fastal.lookahead.gain import PRIOR_LABELS, quiet_forecast
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
-from fastal.studies.protocol import check_runs, campaigns, problems
+from fastal.studies.protocol import campaigns, check_runs, problems
 from fastal.studies.text import aligned, reporter, write_csv
 
 if TYPE_CHECKING:

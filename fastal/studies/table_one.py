@@ -16,9 +16,9 @@ from fastal.studies.protocol import (
     OTHERS,
     REFERENCE,
     SEARCHED,
-    check_runs,
     best_threshold,
     campaigns,
+    check_runs,
     problems,
     true_threshold,
 )
