@@ -787,28 +787,3 @@ def test_a_lent_tracker_is_left_alone():
             use()
     tracker.take_back()
     assert stopper.bounds.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"window": 10}, {"sequential": True, "alpha": 0.05}, {"noise": 0.1, "patience": 2}],
-)
-def test_trace_replays_what_each_push_found(settings):
-    stopper = Stopper(**settings)
-    bounds = np.concatenate((np.full(20, 5.0), np.full(20, 1.0))) + np.sin(np.arange(40.0))
-    found = []
-    for bound in bounds:
-        stopper.push(bound)
-        found.append((stopper.p_value, stopper.median))
-    p_values, medians, levels = stopper.trace()
-    assert list(zip(p_values.tolist(), medians.tolist(), strict=True)) == found
-    level = stopper.verdict.alpha
-    assert levels[stopper.verdict.n - 1] == level
-    assert len(stopper) == 40
-    # The first rejection of the trace is the stop, if one rejection suffices.
-    if stopper.stopped and stopper.patience == 1:
-        assert 1 + int(np.argmax(p_values <= levels)) == stopper.stopped_at
-
-
-def test_trace_of_no_bounds_is_empty():
-    assert [len(values) for values in Stopper().trace()] == [0, 0, 0]
