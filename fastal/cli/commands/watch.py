@@ -154,9 +154,11 @@ def _stopper(arguments: argparse.Namespace) -> Stopper:
 
     from fastal.stopping.stopper import Stopper
 
-    names = "alpha method alternative sequential horizon window min_bounds patience noise"
+    options = vars(arguments)
     try:
-        return Stopper(**{name: getattr(arguments, name) for name in names.split()})
+        return Stopper(
+            **{name: options[name] for name in Stopper().get_params() if name in options}
+        )
     except ValueError as error:  # an alpha or a horizon beyond the tables
         raise UserError(in_options(str(error))) from None
 
