@@ -13,7 +13,7 @@ from typing import Any
 
 from fastal._validation import INT64_MAX, short_repr
 
-FORMAT = 1  # version of all states that are written now
+FORMAT = 1  # version of a state, unless its kind has one of its own
 
 # Kind of a saved state -> the module that defines it, imported when one is to be restored.
 HOMES = {
@@ -50,11 +50,11 @@ def restore_model(state: Any) -> Any:
     return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 
-def check_version(version: object) -> None:
+def check_version(version: object, expected: int = FORMAT) -> None:
     """Check the version of a saved state."""
-    if type(version) is not int or version != FORMAT:
+    if type(version) is not int or version != expected:
         raise ValueError(
-            f"`state` must have version {FORMAT}, got {short_repr(version)}: "
+            f"`state` must have version {expected}, got {short_repr(version)}: "
             "it was written by another version of fastal"
         )
 
