@@ -1,11 +1,19 @@
-"""Saved states: the kinds there are with their homes, and the checks that all of them share."""
+"""Saved states: the kinds there are with their homes, and the checks that all of them share.
+
+A state is a dict of plain values with its "kind" and "version". What is damaged or foreign raises a
+ValueError that says what is wrong.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastal._validation import INT64_MAX, short_repr
+
+FORMAT = 1  # version of a state, unless its kind has one of its own
 
 # Kind of a saved state -> the module that defines it, imported when one is to be restored.
 HOMES = {
@@ -42,8 +50,38 @@ def restore_model(state: Any) -> Any:
     return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 
+def check_version(version: object, expected: int = FORMAT) -> None:
+    """Check the version of a saved state."""
+    if type(version) is not int or version != expected:
+        raise ValueError(
+            f"`state` must have version {expected}, got {short_repr(version)}: "
+            "it was written by another version of fastal"
+        )
+
+
+def state_of(kind: str, state: object, expected: tuple[str, ...]) -> list[Any]:
+    """Return the values of exactly these keys of a saved state of one kind and this version."""
+    found, version, *values = state_values(state, ("kind", "version", *expected))
+    if found != kind or type(version) is not int or version != FORMAT:
+        article = "an" if kind[0] in "AEIOU" else "a"
+        raise ValueError(
+            f"`state` must describe {article} {kind} of version {FORMAT}, got "
+            f"{short_repr(found)}, {short_repr(version)}"
+        )
+    return values
+
+
+@contextmanager
+def damaged_state() -> Iterator[None]:
+    """Say that the state is damaged when the values in it are refused."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`state` is damaged: {error}") from None
+
+
 def state_values(state: object, expected: tuple[str, ...]) -> list[Any]:
-    """Return the values of exactly these keys of a saved state; complain of any other."""
+    """Return the values of exactly these keys; raise if one is missing or unknown."""
     if not isinstance(state, dict):
         raise ValueError(f"`state` must be a dict from `to_dict`, got {short_repr(state)}")
     missing = [key for key in expected if key not in state]
@@ -67,6 +105,3 @@ def state_count(
             f"`state[{name!r}]` must be an integer >= {minimum}, got {short_repr(value)}{beyond}"
         )
     return value
-
-
-FORMAT = 1

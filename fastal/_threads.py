@@ -28,7 +28,7 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-# All that there are: a lock that another thread held at a fork is held for ever in the child.
+# All locks: one that another thread held at a fork would stay held in the child.
 _writers: set[Any] = set()
 _forget = _writers.discard
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal._options import MOST_THREADS as MOST_THREADS
+from fastal._options import short_repr as short_repr
 from fastal._types import Array
 
 _DOUBLE = np.dtype(np.float64)
@@ -22,18 +24,6 @@ INT64_MAX = 2**63 - 1
 
 # The largest number in a saved state that goes on counting.
 MOST_SEEN = 2**62
-
-# More threads than this help nobody, and a system may refuse to start them.
-MOST_THREADS = 4096
-
-
-def short_repr(value: object) -> str:
-    """Return a short form of a value for an error message."""
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of more digits than Python likes to write
-        text = f"<{type(value).__name__} too long to be shown>"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def option(name: str, value: object, allowed: tuple[str, ...]) -> str:
@@ -118,12 +108,17 @@ def real(name: str, value: object) -> float:
     return number
 
 
+def _accept(name: str, number: float, good: bool, wanted: str) -> float:
+    """Return a number that is good, or say what it must be."""
+    if not good:
+        raise ValueError(f"`{name}` must {wanted}, got {number}")
+    return number
+
+
 def positive(name: str, value: object) -> float:
     """Check for a finite number above zero."""
     number = real(name, value)
-    if not (number > 0):
-        raise ValueError(f"`{name}` must be positive, got {number}")
-    return number
+    return _accept(name, number, number > 0, "be positive")
 
 
 def probability(name: str, value: object) -> float:
@@ -218,25 +213,18 @@ def all_positive(name: str, values: ArrayLike) -> Array:
 def zero_or_more(name: str, value: object) -> float:
     """Check for one finite number that is not negative."""
     number = real(name, value)
-    if not (number >= 0):
-        raise ValueError(f"`{name}` must not be negative, got {number}")
-    return number
+    return _accept(name, number, number >= 0, "not be negative")
 
 
 def confidence(name: str, value: object) -> float:
     """Check for a number in (0, 1]."""
     number = real(name, value)
-    if not (0 < number <= 1):
-        raise ValueError(f"`{name}` must be in (0, 1], got {number}")
-    return number
+    return _accept(name, number, 0 < number <= 1, "be in (0, 1]")
 
 
 def fraction(name: str, value: object) -> float:
     """Check for a number in [0, 1]."""
-    number = real(name, value)
-    if not (0 <= number <= 1):
-        raise ValueError(f"`{name}` must be in [0, 1], got {number}")
-    return number
+    return between(name, value, 0, 1)
 
 
 def flag(name: str, value: object) -> bool:
@@ -415,9 +403,7 @@ def search_bounds(bounds: Any, allowed: tuple[str, ...]) -> dict[str, tuple[floa
 def between(name: str, value: object, low: float, high: float) -> float:
     """Check for one number in [low, high]."""
     number = real(name, value)
-    if not (low <= number <= high):
-        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], got {number}")
-    return number
+    return _accept(name, number, low <= number <= high, f"be in [{low:g}, {high:g}]")
 
 
 def labels(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -148,7 +148,7 @@ def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         The file is not there and cannot be downloaded, or cannot be read.
     ValueError
         The name is unknown, or the bytes, there or downloaded, are not the expected ones. No file
-        is changed, and none is left behind.
+        is changed, and no file is left over.
 
     Notes
     -----

@@ -12,11 +12,9 @@ from fastal import _memory
 from fastal import _validation as check
 from fastal._core import distribution
 from fastal._core import runs_test as runs_test_core
+from fastal._options import ALTERNATIVES as ALTERNATIVES
+from fastal._options import METHODS as METHODS
 from fastal._types import Array
-
-# Option -> the number by which the core knows it.
-ALTERNATIVES = {"less": 0, "greater": 1, "two-sided": 2}
-METHODS = {"auto": 0, "exact": 1, "normal": 2}
 
 # Beyond this many values the counts would not fit the arithmetic of the exact masses.
 _MOST_VALUES = 2**40

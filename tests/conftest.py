@@ -15,6 +15,9 @@ from hypothesis import settings
 
 # What several test files share is imported by its name; pytest's importlib mode adds no folder.
 sys.path.append(str(Path(__file__).parent))
+pytest.register_assert_rewrite(
+    "boundary_calls", "boundary_values", "saved_states", "shared_objects", "tracker_twin"
+)
 
 # A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:
 # tests that interrupt something would wait for ever.

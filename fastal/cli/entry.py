@@ -7,10 +7,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from fastal.cli.arguments import _Parser, in_options
-from fastal.cli.commands.runs import _add_runs
-from fastal.cli.commands.watch import _add_watch
-from fastal.cli.errors import _UserError
+from fastal.cli.arguments import Parser, in_options
+from fastal.cli.commands.compare import add_compare
+from fastal.cli.commands.demo import add_demo
+from fastal.cli.commands.forecast import add_forecast
+from fastal.cli.commands.reproduce import add_reproduce
+from fastal.cli.commands.run import add_run
+from fastal.cli.commands.runs import add_runs
+from fastal.cli.commands.simulate import add_simulate
+from fastal.cli.commands.watch import add_watch
+from fastal.cli.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,21 +56,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     status = 0
-    gone = 0  # status if nobody reads the output
+    broken_pipe_status = 0  # exit status if the reader closes the output
     try:
         try:
             arguments = build_parser().parse_args(argv)
-            gone = arguments.gone
+            broken_pipe_status = arguments.broken_pipe_status
             status = arguments.run(arguments)
         except SystemExit:  # --help and --version end so; errors do not
             pass
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a failure can still be answered
-    except _UserError as error:
+    except UserError as error:
         return _fail(str(error))
     except BrokenPipeError:  # the reader has what it wanted, as in `fastal ... | head -1`
         _drop_output()
-        return gone
+        return broken_pipe_status
     except MemoryError as error:
         return _fail(in_options(str(error)) or "out of memory")
     except KeyboardInterrupt:
@@ -93,10 +99,10 @@ def build_parser() -> argparse.ArgumentParser:
     Returns
     -------
     argparse.ArgumentParser
-        Parsed arguments carry `run`, the function of the command, and `gone`, the exit status if
-        its output is closed early.
+        Parsed arguments carry `run`, the function of the command, and `broken_pipe_status`, the
+        exit status if its output is closed early.
     """
-    parser = _Parser(
+    parser = Parser(
         prog="fastal",
         description="Tells an active-learning loop when to stop.",
         allow_abbrev=False,
@@ -105,19 +111,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--version", action=_Version, nargs=0, help="show the version of fastal and exit"
     )
     commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    from fastal.cli.commands.compare import add_compare
-    from fastal.cli.commands.demo import add_demo  # not at the top: they use what is defined here
-    from fastal.cli.commands.forecast import add_forecast
-    from fastal.cli.commands.reproduce import add_reproduce
-    from fastal.cli.commands.run import add_run  # not at the top: they use what is defined here
-    from fastal.cli.commands.simulate import add_simulate
-
     add_demo(commands)
     add_run(commands)
     add_forecast(commands)
     add_simulate(commands)
     add_compare(commands)
     add_reproduce(commands)
-    _add_runs(commands)
-    _add_watch(commands)
+    add_runs(commands)
+    add_watch(commands)
     return parser

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class _UserError(Exception):
+class UserError(Exception):
     """Wrong use or bad input: the message is all that the user gets to see."""

@@ -6,31 +6,33 @@ import os
 import sys
 import textwrap
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastal.cli.arguments import _short
-from fastal.cli.errors import _UserError
+from fastal._options import short_repr
+from fastal.cli.arguments import in_options
+from fastal.cli.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fastal.learning.run import Run
 
 
-def _check_picture(path: str) -> None:
-    """Complain now of what would make the picture fail at the end."""
+def check_picture(path: str) -> None:
+    """Raise now for what would make the picture fail at the end."""
     try:
         from fastal.plotting.style import file_formats
 
         known = file_formats()
     except ImportError as error:
-        raise _UserError(f"--plot: {error}") from None
+        raise UserError(f"--plot: {error}") from None
     ending = os.path.splitext(path)[1][1:].lower()
     if ending not in known:
-        raise _UserError(f"--plot: {_short(path)} must end with one of .{', .'.join(known)}")
+        raise UserError(f"--plot: {short_repr(path)} must end with one of .{', .'.join(known)}")
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or "."):
-        raise _UserError(f"--plot: {_short(path)} is a directory, or in none that exists")
+        raise UserError(f"--plot: {short_repr(path)} is a directory, or in none that exists")
 
 
 WIDTH = 100  # of the text
@@ -38,12 +40,13 @@ WIDTH = 100  # of the text
 LABEL = 18
 
 
-def _write(folder: str, record: dict[str, Any], run: Run) -> None:
+def write_run(folder: str, record: dict[str, Any], run: Run) -> None:
+    """Write run.json and, if matplotlib is there, run.png; say so."""
     import json
 
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
     path, picture = os.path.join(folder, "run.json"), os.path.join(folder, "run.png")
-    with _file_errors("--out"):
+    with file_errors("--out", folder):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         try:
@@ -51,35 +54,36 @@ def _write(folder: str, record: dict[str, Any], run: Run) -> None:
 
             save_run(run, picture)
         except ImportError as error:
-            _say("written", f"{path}; no picture: {error}")
+            print_entry("written", f"{path}; no picture: {error}")
             return
-    _say(
+    print_entry(
         "written",
         f"{path} and {picture}: the bounds with their runs about the median, the "
         "p-value, and the error after each label",
     )
 
 
-def _say_why(run: Run) -> None:
+def print_reason(run: Run) -> None:
+    """Print why a run stopped or did not, and the reasons to distrust a stop."""
     verdict = run.verdict
     if run.stopped:
         text = f"{verdict}."
         if not any("rose" in warning for warning in verdict.warnings):
             text += " Bounds that were high have become low: labels no longer move the model as "
             text += "they did."
-        _say("why", text)
+        print_entry("why", text)
         for warning in verdict.warnings:
-            _say("but", warning)
+            print_entry("but", warning)
     else:
-        _say("why", f"{verdict}")
+        print_entry("why", f"{verdict}")
         from fastal.stopping.verdict import NO_STOP, no_stop_reason
 
         reason = no_stop_reason(run.bounds)
         if reason in NO_STOP:
-            _say("suggests", f"{reason}. {NO_STOP[reason]}")
+            print_entry("suggests", f"{reason}. {NO_STOP[reason]}")
 
 
-def _say(label: str, text: str) -> None:
+def print_entry(label: str, text: str) -> None:
     """Print one labelled entry, like those of ``fastal runs``, in lines that can be read."""
     indent = " " * LABEL
     print(
@@ -94,23 +98,30 @@ def _say(label: str, text: str) -> None:
     )
 
 
-def _on_terminal(arguments: argparse.Namespace) -> bool:
+def shows_progress(arguments: argparse.Namespace) -> bool:
+    """Return whether somebody watches: on a terminal, unless ``--quiet``."""
     return not arguments.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
-def _note(arguments: argparse.Namespace, text: str) -> None:
-    if _on_terminal(arguments):
+def print_note(arguments: argparse.Namespace, text: str) -> None:
+    """Print what comes next, if somebody watches."""
+    if shows_progress(arguments):
         print(text, file=sys.stderr, flush=True)
 
 
-def _shows_progress(arguments: argparse.Namespace) -> bool:
-    from importlib.util import find_spec
-
-    return _on_terminal(arguments) and find_spec("tqdm") is not None
+def study_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a study: runs, seed, threads, and how it shows its progress."""
+    return {
+        "runs": arguments.runs,
+        "seed": arguments.seed,
+        "jobs": arguments.jobs or -1,
+        "progress": shows_progress(arguments),
+        "report": partial(print_note, arguments),
+    }
 
 
 @contextmanager
-def _warnings_in_words() -> Iterator[None]:
+def warnings_in_words() -> Iterator[None]:
     """Print warnings for the user as entries of the answer, once each, and no others."""
     import warnings
 
@@ -119,15 +130,34 @@ def _warnings_in_words() -> Iterator[None]:
         yield
     texts = [str(warning.message) for warning in caught if warning.category is UserWarning]
     for text in dict.fromkeys(texts):
-        _say("warning", text)
+        print_entry("warning", text)
 
 
 @contextmanager
-def _file_errors(option: str) -> Iterator[None]:
+def file_errors(option: str, path: str) -> Iterator[None]:
     """Turn what goes wrong with a file into the user's one line."""
-    from fastal.cli.errors import _UserError
-
     try:
         yield
     except OSError as error:
-        raise _UserError(f"{option}: {error.filename or ''}: {error.strerror}") from None
+        raise UserError(f"{option}: {error.filename or path}: {error.strerror}") from None
+
+
+@contextmanager
+def library_errors(file: str | None = None) -> Iterator[None]:
+    """Turn what the library refuses into the user's one line, with options for its arguments."""
+    from numpy.linalg import LinAlgError
+
+    try:
+        yield
+    except (ValueError, MemoryError, OSError, ImportError, LinAlgError) as error:
+        where = "" if file is None else f"{file}: "
+        raise UserError(where + in_options(str(error))) from None
+
+
+def write_files(folder: str, files: dict[str, Callable[[str], object]]) -> None:
+    """Write files to a folder, and say so."""
+    os.makedirs(folder, exist_ok=True)
+    for name, write in files.items():
+        path = os.path.join(folder, name)
+        write(path)
+        print(f"written: {path}")

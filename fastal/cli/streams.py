@@ -8,40 +8,42 @@ import sys
 from array import array
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import _number, _short
-from fastal.cli.errors import _UserError
+from fastal._options import short_repr
+from fastal.cli.arguments import parse_number
+from fastal.cli.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
 
-def _file_name(path: str) -> str:
+def file_name(path: str) -> str:
+    """Return the name of an input for messages."""
     return "standard input" if path == "-" else path
 
 
-def _read(path: str) -> array[float]:
-    """Read one number a line from a file, or from standard input if the path is ``-``."""
-    name = _file_name(path)
-    texts = _texts(name, _lines(path, False, "One number a line"))
-    return array("d", (_finite(f"{name}: line {number}", text) for number, text in texts))
+def read_numbers(path: str) -> array[float]:
+    """Read one number per line from a file, or from standard input if the path is ``-``."""
+    name = file_name(path)
+    texts = numbered_texts(name, read_lines(path, False, "One number per line"))
+    return array("d", (finite_number(f"{name}: line {number}", text) for number, text in texts))
 
 
-def _lines(path: str, follow: bool, prompt: str) -> Iterator[bytes]:
+def read_lines(path: str, follow: bool, prompt: str) -> Iterator[bytes]:
     """Yield the lines of a file, or of standard input if the path is ``-``, as they come."""
-    name = _file_name(path)
+    name = file_name(path)
     try:
         if path != "-":
             with open(path, "rb") as file:
                 yield from _growing(name, file) if follow else file
             return
         if sys.stdin is None:
-            raise _UserError("standard input is closed")
+            raise UserError("standard input is closed")
         if sys.stdin.isatty():
             print(f"{prompt}; end with an end-of-file character.", file=sys.stderr)
         yield from sys.stdin.buffer
     except OSError as error:
-        raise _UserError(f"{name}: {error.strerror}") from None
+        raise UserError(f"{name}: {error.strerror}") from None
 
 
 def _growing(name: str, file: BinaryIO) -> Iterator[bytes]:
@@ -58,26 +60,27 @@ def _growing(name: str, file: BinaryIO) -> Iterator[bytes]:
             continue
         state = os.fstat(file.fileno())
         if stat.S_ISREG(state.st_mode) and state.st_size < file.tell():
-            raise _UserError(f"{name}: the file became shorter")
+            raise UserError(f"{name}: the file became shorter")
         time.sleep(0.05)
 
 
-def _texts(name: str, lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def numbered_texts(name: str, lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that is not blank or a comment."""
     for number, line in enumerate(lines, start=1):
         try:
             # The byte-order mark that some editors put first is no part of the number.
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
         except UnicodeDecodeError:
-            raise _UserError(f"{name}: line {number}: not UTF-8 text") from None
+            raise UserError(f"{name}: line {number}: not UTF-8 text") from None
         if text and not text.startswith("#"):
             yield number, text
 
 
-def _finite(where: str, text: str) -> float:
-    value = _number(text)
+def finite_number(where: str, text: str) -> float:
+    """Parse a finite number; an error says where it stands."""
+    value = parse_number(text)
     if value is None:
-        raise _UserError(f"{where}: {_short(text)} is not a number")
+        raise UserError(f"{where}: {short_repr(text)} is not a number")
     if not math.isfinite(value):
-        raise _UserError(f"{where}: {_short(text)} is not finite")
+        raise UserError(f"{where}: {short_repr(text)} is not finite")
     return value

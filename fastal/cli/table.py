@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal._options import short_repr
+from fastal.cli.arguments import parse_number
+
 if TYPE_CHECKING:
     import os
 
@@ -101,12 +104,12 @@ def read_table(
     ((20, 2), ('a', 'b'), 'y')
     """
     name = str(path)
-    rows = _cells(name, _read(name, path))
+    rows = _cells(name, _file_text(name, path))
     try:
         line, first = next(rows)
     except StopIteration:
         raise TableError(f"{name}: the file is empty") from None
-    has_header = any(cell and _number(cell) is None for cell in first)
+    has_header = any(cell and parse_number(cell) is None for cell in first)
     columns = _Columns(name, first if has_header else [""] * len(first), has_header)
     y_column = columns.find(target)
     mark = None if labelled is None else columns.find(labelled)
@@ -150,7 +153,7 @@ class _Columns:
 
     def shown(self, column: int) -> str:
         name = self._names[column]
-        return f"column {_short(name)}" if name else f"column {column + 1}"
+        return f"column {short_repr(name)}" if name else f"column {column + 1}"
 
     def find(self, wanted: str | int) -> int:
         """Return the place of a column from its name or number."""
@@ -161,13 +164,13 @@ class _Columns:
             if len(found) > 1:
                 numbers = " and ".join(str(i + 1) for i in found)
                 raise TableError(
-                    f"{self._file}: columns {numbers} are both called {_short(text)}; "
+                    f"{self._file}: columns {numbers} are both called {short_repr(text)}; "
                     "use a number instead"
                 )
             if found:
                 return found[0]
             if not re.fullmatch("[+-]?[0-9]{1,9}", text):
-                raise TableError(f"{self._file}: no column {_short(text)}; {self._listed()}")
+                raise TableError(f"{self._file}: no column {short_repr(text)}; {self._listed()}")
             number = int(text)
         else:
             number = wanted
@@ -229,35 +232,35 @@ class _Columns:
     def _check_length(self, line: int, cells: list[str]) -> None:
         if len(cells) != len(self._names):
             raise TableError(
-                f"{self._file}: line {line}: {_count(len(cells), 'cell')} where the first row has "
-                f"{len(self._names)}"
+                f"{self._file}: line {line}: {_counted(len(cells), 'cell')} where the first row "
+                f"has {len(self._names)}"
             )
 
     def numbers(self, line: int, cells: list[str], used: list[int]) -> list[float]:
-        """Return the numbers of one row, or complain of its first bad cell."""
+        """Return the numbers of one row, or raise for its first bad cell."""
         self._check_length(line, cells)
         values = []
         for column in used:
             cell = cells[column]
-            value = _number(cell)
+            value = parse_number(cell)
             if value is None or not math.isfinite(value):
                 raise TableError(
-                    f"{self._file}: line {line}, {self.shown(column)}: {_complaint(cell, value)}"
+                    f"{self._file}: line {line}, {self.shown(column)}: {_cell_error(cell, value)}"
                 )
             values.append(value)
         return values
 
 
-def _complaint(cell: str, value: float | None) -> str:
+def _cell_error(cell: str, value: float | None) -> str:
     if not cell:
         return "the cell is empty"
     if value is not None:
-        return f"{_short(cell)} is not finite"
+        return f"{short_repr(cell)} is not finite"
     hint = " (use a decimal point)" if re.fullmatch("[+-]?[0-9]+,[0-9]+", cell) else ""
-    return f"{_short(cell)} is not a number{hint}"
+    return f"{short_repr(cell)} is not a number{hint}"
 
 
-def _read(name: str, path: str | os.PathLike[str]) -> str:
+def _file_text(name: str, path: str | os.PathLike[str]) -> str:
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -294,20 +297,5 @@ def _cells(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
         raise TableError(f"{name}: line {number}: {error}") from None
 
 
-def _number(text: str) -> float | None:
-    """Return a float, or None. Unlike `float`, refuse digits that no data file should hold."""
-    if "_" in text or not text.isascii():
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def _count(number: int, noun: str) -> str:
+def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -113,17 +113,19 @@ class Run:
         return self._gp
 
     @property
+    def prior(self) -> Any:
+        """The Gaussian process or classifier without labels; not to be changed."""
+        return self._learner.prior
+
+    @property
     def p_values(self) -> Array:
         """p-value of the runs test after each bound."""
         settings = {}
         if isinstance(self.stopper, Stopper):
             settings = self.stopper.get_params() | {"gp": None}
         again = Stopper(**settings)
-        out = np.empty(len(self.bounds))
-        for i, r in enumerate(self.bounds.tolist()):
-            again.push(r)
-            out[i] = again.p_value
-        return out
+        again.extend(self.bounds)
+        return again.trace().p_values
 
     def resume(
         self, labels: ArrayLike | Callable[[int, Array], float] | None = None, *,

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal.models.classifier import LaplaceClassifier
 from fastal.plotting.run import _draw_bounds, _draw_errors
 from fastal.plotting.style import ABOVE, MODEL, STOP, TRUTH, require_matplotlib
 from fastal.reference.models import dense_posterior
@@ -105,9 +104,8 @@ class _DemoData:
         self.used = run.n_labels if run.stopped_at is None else run.stopped_at
         self.labelled = run.indices[: self.used]
         labelled = self.x[self.labelled, np.newaxis], self.y[self.labelled]
-        # The process of the learner has the parameters and no labels.
-        gp = run._learner.gp
-        if isinstance(gp, LaplaceClassifier):
+        gp = run.prior
+        if not hasattr(gp, "noise"):  # a classifier has none
             raise TypeError(f"`run` must be one of a GaussianProcess, got {check.short_repr(gp)}")
         self.mean, var = dense_posterior(gp, *labelled, self.grid[:, np.newaxis])
         self.sd = np.sqrt(var)

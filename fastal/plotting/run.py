@@ -8,7 +8,6 @@ import numpy as np
 
 from fastal.plotting.stopper import plot_stopper
 from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
-from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
-    """Draw what came of a learning run.
+    """Draw the bounds of a learning run, and its errors.
 
     Above: the bounds with their runs and the p-value, see `plot_stopper`. Below, if the run has a
     test set: the error on it after each label, with the stop marked; grey after the stop.
@@ -99,8 +98,9 @@ def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
 
 def _draw_bounds(run: Run, ax: Axes) -> None:
     first = f"bound number (the first comes with label {run.n_initial + 1})"
-    if isinstance(run.stopper, Stopper):
-        plot_stopper(run.stopper, ax)
+    stopper: Any = run.stopper
+    if hasattr(stopper, "trace"):
+        plot_stopper(stopper, ax)
         ax.child_axes[-1].set_xlabel(first)
         return
     # Another criterion has no runs to show.

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal import _validation as check
-from fastal._core import batch
 from fastal._types import Array
 from fastal.plotting.style import ABOVE, BELOW, OUTSIDE, STOP, require_matplotlib
-from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     import os
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
+    from fastal.stopping.stopper import Stopper
     from fastal.stopping.verdict import Verdict
 
 # Also in a dark style, which these colours are not made for.
@@ -80,27 +79,27 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     14
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
-    if not isinstance(stopper, Stopper):
+    if not hasattr(stopper, "trace"):
         raise TypeError(f"`stopper` must be a Stopper, got {check.short_repr(stopper)}")
     require_matplotlib()
-    story = _Story.of(stopper)
+    picture = _Picture.of(stopper)
     if ax is None:
         from matplotlib import pyplot
 
-        return _draw_alone(story, pyplot.figure(figsize=_SIZE, layout="constrained"))
+        return _draw_alone(picture, pyplot.figure(figsize=_SIZE, layout="constrained"))
     if ax.get_axes_locator() is None:
         ax.set_axes_locator(_UpperPart(ax))
     height = (_SHARE - _GAP) / (1 - _SHARE)
     lower = ax.inset_axes((0.0, -_SHARE / (1 - _SHARE), 1.0, height))
     # Not a shared axis: its limits would outlive `ax.clear()`.
     ax.callbacks.connect("xlim_changed", partial(_follow, lower))
-    _draw(story, ax, lower)
+    _draw(picture, ax, lower)
     if len(stopper):
         # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
         place: Any = "best" if len(stopper) <= _MANY else "upper right"
         scale = 5.5 / _marker_size(len(stopper))
         ax.legend(loc=place, markerscale=scale, fontsize="x-small", **_PAPER)
-    _say(story.verdict, ax, ax.get_window_extent().width, size=8.0)
+    _say(picture.verdict, ax, ax.get_window_extent().width, size=8.0)
     return ax
 
 
@@ -118,7 +117,7 @@ def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE, layout="constrained")
-    _draw_alone(_Story.of(stopper), figure)
+    _draw_alone(_Picture.of(stopper), figure)
     figure.savefig(path, dpi=150)
 
 
@@ -144,7 +143,7 @@ class _UpperPart:
         return self._ax.get_subplotspec()
 
 
-class _Story(NamedTuple):
+class _Picture(NamedTuple):
     """What the picture tells, as numbers."""
 
     stopper: Stopper
@@ -157,49 +156,47 @@ class _Story(NamedTuple):
     levels: Array
 
     @classmethod
-    def of(cls, stopper: Stopper) -> _Story:
-        settings = {name: v for name, v in stopper.get_params().items() if name != "gp"}
-        again, bounds = Stopper(**settings), stopper.bounds
-        medians, p_values = np.empty(len(bounds)), np.empty(len(bounds))
-        for i, bound in enumerate(bounds.tolist()):
-            again.push(bound)
-            medians[i], p_values[i] = again.median, again.p_value
-        levels = np.full(len(bounds), stopper._level)
-        if stopper._falling:
-            levels *= [batch.level_at(n) for n in range(1, len(bounds) + 1)]
-        verdict = stopper.verdict
+    def of(cls, stopper: Stopper) -> _Picture:
+        # The trace last: whoever pushes meanwhile only makes it longer.
+        verdict, bounds = stopper.verdict, stopper.bounds
+        trace = stopper.trace()
         first = max(0, verdict.n - (stopper.window or verdict.n))
+        medians, p_values, levels = (
+            values[: len(bounds)] for values in (trace.medians, trace.p_values, trace.levels)
+        )
         return cls(stopper, verdict, bounds, first, verdict.n, medians, p_values, levels)
 
 
-def _draw_alone(story: _Story, figure: Figure) -> Axes:
+def _draw_alone(picture: _Picture, figure: Figure) -> Axes:
     """Draw in an empty figure, with room for a legend that hides nothing."""
     upper: Axes
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1 - _SHARE, _SHARE))
-    _draw(story, upper, lower)
-    if len(story.bounds):
+    _draw(picture, upper, lower)
+    if len(picture.bounds):
         figure.legend(
             *upper.get_legend_handles_labels(),
             loc="outside lower center",
             ncols=5,
-            markerscale=5.5 / _marker_size(len(story.bounds)),
+            markerscale=5.5 / _marker_size(len(picture.bounds)),
             fontsize="small",
             edgecolor="none",
             **_PAPER,
         )
-    _say(story.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
+    _say(picture.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
     return upper
 
 
-def _draw(story: _Story, upper: Axes, lower: Axes) -> None:
+def _draw(picture: _Picture, upper: Axes, lower: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    count = len(story.bounds)
-    _draw_bounds(story, upper)
-    _draw_p_values(story, lower)
+    count = len(picture.bounds)
+    _draw_bounds(picture, upper)
+    _draw_p_values(picture, lower)
     for ax in (upper, lower):
-        if story.verdict.stop:
-            ax.axvline(story.last, color=STOP, linewidth=1.4, label="stop", gid="stop", zorder=1.6)
+        if picture.verdict.stop:
+            ax.axvline(
+                picture.last, color=STOP, linewidth=1.4, label="stop", gid="stop", zorder=1.6
+            )
         ax.grid(False)
         ax.set_facecolor(_PAPER["facecolor"])
     upper.set_xlim(0.5, max(count, 2) + 0.5)
@@ -227,9 +224,9 @@ def _say(verdict: Verdict, ax: Axes, pixels: float, size: float) -> None:
     ax.set_title(text, fontsize=size, loc="left")
 
 
-def _draw_bounds(story: _Story, ax: Axes) -> None:
-    bounds, first, last = story.bounds, story.first, story.last
-    median = story.verdict.median
+def _draw_bounds(picture: _Picture, ax: Axes) -> None:
+    bounds, first, last = picture.bounds, picture.first, picture.last
+    median = picture.verdict.median
     count = len(bounds)
     n = np.arange(1, count + 1)
     tested = (n > first) & (n <= last)
@@ -246,7 +243,7 @@ def _draw_bounds(story: _Story, ax: Axes) -> None:
     if count and not many:
         ax.plot(n, heights, color=OUTSIDE, linewidth=0.6, gid="line", zorder=1.8)
     if count:
-        medians = drawable(story.medians)
+        medians = drawable(picture.medians)
         (line,) = ax.step(n, medians, where="mid", color="0.25", linewidth=1.1, zorder=2.1)
         line.set(label="median so far", gid="running median")
     for chosen, colour, marker, label in (
@@ -303,19 +300,19 @@ def _scale(bounds: Array) -> tuple[dict[str, Any], Callable[[Array], Array]]:
     return scale, lambda r: np.clip(r, -_EXTREME, _EXTREME)
 
 
-def _draw_p_values(story: _Story, ax: Axes) -> None:
-    p, levels, last = story.p_values, story.levels, story.last
+def _draw_p_values(picture: _Picture, ax: Axes) -> None:
+    p, levels, last = picture.p_values, picture.levels, picture.last
     count = len(p)
     n = np.arange(1, count + 1)
-    lowest = min(story.verdict.alpha, float(levels.min(initial=1.0)))
-    # A p-value may underflow, and after a stop it may fall for ever: the level stays in sight.
+    lowest = min(picture.verdict.alpha, float(levels.min(initial=1.0)))
+    # A p-value may underflow, and after a stop it may keep falling: the level stays in sight.
     floor = max(lowest * 1e-12, 1e-300, min(lowest, float(p[:last].min(initial=1.0))))
     p = np.maximum(p, floor / 100)
     if count:
         single = "." if count == 1 else None  # which a line would not show
         ax.plot(n, p, color=OUTSIDE, linewidth=1.0, gid="all p-values")
         ax.plot(n[:last], p[:last], color="0.25", linewidth=1.2, marker=single, gid="p-values")
-    could = n <= (story.stopper.horizon or count)
+    could = n <= (picture.stopper.horizon or count)
     rejected = (p <= levels) & (n <= last) & could
     dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
     dots["markersize"] = 0.75 * _marker_size(count)
@@ -327,14 +324,14 @@ def _draw_p_values(story: _Story, ax: Axes) -> None:
     ax.set_ylim(floor / 3, 2.0)
     ax.set_ylabel("p-value")
 
-    level = f"{'level' if story.stopper.sequential else 'alpha'} = {story.verdict.alpha:.3g}"
-    if story.stopper._falling and count:
+    level = f"{'level' if picture.stopper.sequential else 'alpha'} = {picture.verdict.alpha:.3g}"
+    if picture.stopper.sequential and picture.stopper.horizon is None and count:
         level += f" after {last} bounds"
     note: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "va": "bottom"}
     note["path_effects"] = _halo()
     ax.annotate(level, (0.5, line[0]), xytext=(3, 1), color=ABOVE, **note)
     for name in ("min_bounds", "horizon"):
-        limit = getattr(story.stopper, name)
+        limit = getattr(picture.stopper, name)
         if limit is not None and limit <= count:
             ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid=name)
             where = (limit, floor / 3)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastal.stopping.still import StillVerdict as StillVerdict
     from fastal.stopping.still import still_to_come as still_to_come
     from fastal.stopping.stopper import Stopper as Stopper
+    from fastal.stopping.stopper import Trace as Trace
     from fastal.stopping.verdict import NO_STOP as NO_STOP
     from fastal.stopping.verdict import Decision as Decision
     from fastal.stopping.verdict import Verdict as Verdict
@@ -39,7 +40,7 @@ __getattr__, __dir__, __all__ = attach(
         "compose": "AllOf AnyOf",
         "verdict": "Decision Verdict stop_warnings left_warning no_stop_reason percent NO_STOP",
         "by_bounds": "ByBounds",
-        "stopper": "Stopper",
+        "stopper": "Stopper Trace",
         "still": "StillToCome StillVerdict still_to_come",
         "batch": "StopperBatch stopping_time",
         "budget": "FixedBudget MinLabels",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,24 @@ def _earliest(level: float, falling: bool, method: str, alternative: str, limit:
                 if distribution.p_value(runs, below, n - below, how, by, False) <= now:
                     return n
     return None
+
+
+class Trace(NamedTuple):
+    """What a stopper's test found after each bound, as arrays of one value per bound.
+
+    Attributes
+    ----------
+    p_values : array
+        p-value of the runs test.
+    medians : array
+        Median of the tested bounds.
+    levels : array
+        Level that the p-value was compared with.
+    """
+
+    p_values: NDArray[np.float64]
+    medians: NDArray[np.float64]
+    levels: NDArray[np.float64]
 
 
 class Stopper(ByBounds):
@@ -281,6 +299,34 @@ class Stopper(ByBounds):
         if n < earliest:
             return None, f"no stop is possible before {earliest} bounds at alpha = {self.alpha:g}"
         return False, f"{runs} runs, {_p(p)}"
+
+    def trace(self) -> Trace:
+        """Replay all bounds and return what the test found after each.
+
+        Returns
+        -------
+        Trace
+            ``p_values``, ``medians`` and ``levels``, one value per bound, those after a stop
+            included.
+
+        Examples
+        --------
+        >>> from fastal import Stopper
+        >>> stopper = Stopper()
+        >>> stopper.extend([5.0, 4.0, 2.0, 1.0])
+        >>> stopper.trace().medians.tolist()
+        [5.0, 4.5, 4.0, 3.0]
+        """
+        bounds = self.bounds
+        again = type(self)(**self.get_params() | {"gp": None})
+        p_values, medians = np.empty(len(bounds)), np.empty(len(bounds))
+        for i, bound in enumerate(bounds.tolist()):
+            again.push(bound)
+            p_values[i], medians[i] = again.p_value, again.median
+        levels = np.full(len(bounds), self._level)
+        if self._falling:
+            levels *= [batch.level_at(n) for n in range(1, len(bounds) + 1)]
+        return Trace(p_values, medians, levels)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the bounds, their running median, the runs and the p-value, with the stop.

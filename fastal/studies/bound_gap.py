@@ -9,6 +9,7 @@ import numpy as np
 
 from fastal import _memory
 from fastal import _validation as check
+from fastal._progress import ProgressBar
 from fastal._types import Array
 from fastal.bound import bound_constant
 from fastal.learning.run import learn
@@ -17,10 +18,11 @@ from fastal.stopping.budget import FixedBudget
 from fastal.studies.protocol import (
     TIGHTNESS_POOL,
     TIGHTNESS_TEST,
-    _checked_runs,
     campaigns,
+    check_runs,
     problem,
 )
+from fastal.studies.text import reporter
 
 TASKS = ("regression", "classification")
 
@@ -62,7 +64,8 @@ class Tightness:
 
 def tightness(
     runs: int = 100, seed: int = 0, *, tasks: Sequence[str] = TASKS, jobs: int | None = None,
-    progress: bool = False, tell: Callable[[str], object] = lambda text: None,
+    progress: bool = False, report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Tightness]:  # fmt: skip
     """Measure the gap of the expected error at each label, and its bound (Appendix C).
 
@@ -78,8 +81,10 @@ def tightness(
         Threads of the regression half.
     progress : bool
         Whether to show progress bars.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -91,17 +96,18 @@ def tightness(
     The range of the labels stands for b - a, as in the paper; it has the unit of the labels, not of
     a loss in nats, and neither loss is bounded: the constant is a convention, not a guarantee.
     """
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     check.flag("progress", progress)
     for task in tasks:
         check.option("tasks", task, TASKS)
     found = []
+    say = reporter(report, tell)
     for task in tasks:
-        tell(f"{task}: {count} runs")
+        say(f"{task}: {count} runs")
         if task == "regression":
             found.append(_regression_tightness(count, seed, jobs, progress))
         else:
-            found.append(_classification_tightness(count, seed))
+            found.append(_classification_tightness(count, seed, progress))
     return found
 
 
@@ -137,18 +143,20 @@ def fit_classifier(X: Array, y: Array) -> LaplaceClassifier:
     return LaplaceClassifier(float(np.exp(best.x)))
 
 
-def _classification_tightness(runs: int, seed: int) -> Tightness:
+def _classification_tightness(runs: int, seed: int, progress: bool) -> Tightness:
     rng = np.random.default_rng(seed)
     model = fit_classifier(*sign_of_sine(CLASSIFIER_FIT_ROWS, rng))
     gaps, divergences = [], []
-    for _ in range(runs):
-        X, y = sign_of_sine(TIGHTNESS_POOL, rng)
-        run = learn(
-            X, y, gp=model, stopper=FixedBudget(TIGHTNESS_POOL),
-            test=sign_of_sine(TIGHTNESS_TEST, rng), seed=int(rng.integers(2**32)),
-        )  # fmt: skip
-        assert run.errors is not None
-        gaps.append(-np.diff(run.errors))
-        divergences.append(run.bounds)
+    with ProgressBar(progress, runs, unit="run") as bar:
+        for _ in range(runs):
+            X, y = sign_of_sine(TIGHTNESS_POOL, rng)
+            run = learn(
+                X, y, gp=model, stopper=FixedBudget(TIGHTNESS_POOL),
+                test=sign_of_sine(TIGHTNESS_TEST, rng), seed=int(rng.integers(2**32)),
+            )  # fmt: skip
+            assert run.errors is not None
+            gaps.append(-np.diff(run.errors))
+            divergences.append(run.bounds)
+            bar.advance()
     constants = np.full(runs, bound_constant(-1.0, 1.0))
     return Tightness("classification", np.array(gaps), np.array(divergences), constants)

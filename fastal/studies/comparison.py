@@ -1,8 +1,10 @@
-"""compare: how the criteria of the paper do on data of one's own."""
+"""compare: how the criteria of the paper, and one's own, do on data of one's own."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from fastal import _validation as check
 from fastal._types import Array, Ints
 from fastal.lookahead.criterion import LookAhead
 from fastal.simulation.plan import PAPER_POOL
+from fastal.stopping.criterion import Criterion
 from fastal.studies.names import CRITERIA
 from fastal.studies.protocol import (
     N_THRESHOLDS,
@@ -21,7 +24,7 @@ from fastal.studies.protocol import (
     campaigns,
     true_threshold,
 )
-from fastal.studies.text import aligned, write_csv
+from fastal.studies.text import aligned, mean_and_error, plus_minus, write_csv
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 # Criteria that need no threshold from this kind of data, but hyper-parameters to be trusted.
 AHEAD = {"look_ahead_5%": LookAhead(eps=0.05), "look_ahead_paper": LookAhead(paper=True)}
+
+# Names of the rows that are always there.
+ROWS = (*CRITERIA, *AHEAD, "fixed_budget")
 
 
 class Row(NamedTuple):
@@ -82,9 +88,9 @@ class Comparison:
             Row(
                 name,
                 tuned.get(name, np.nan),
-                *_mean(found),
-                *_mean(campaign.misses(found)),
-                *_mean(errors[runs, found - 1]),
+                *mean_and_error(found),
+                *mean_and_error(campaign.misses(found)),
+                *mean_and_error(errors[runs, found - 1]),
             )
             for name, found in stops.items()
         ]
@@ -93,12 +99,14 @@ class Comparison:
         head = ["criterion", "threshold", "labels", "e_stop", "expected loss"]
         lines = [head]
         for row in self.rows:
-            threshold = "none needed" if np.isnan(row.threshold) else f"{row.threshold:.4g}"
+            threshold = f"{row.threshold:.4g}"
+            if np.isnan(row.threshold):
+                threshold = "none needed" if row.criterion in ROWS else "as given"
             lines.append([
                 row.criterion,
                 threshold,
-                f"{row.labels:.1f} ± {row.labels_se:.1f}",
-                f"{row.e_stop:.1f} ± {row.e_stop_se:.1f}",
+                plus_minus(row.labels, row.labels_se),
+                plus_minus(row.e_stop, row.e_stop_se),
                 f"{row.loss:.4g} ± {row.loss_se:.2g}",
             ])  # fmt: skip
         result = self.campaign.result
@@ -114,7 +122,7 @@ class Comparison:
         )
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write one line a criterion.
+        """Write one line per criterion.
 
         Parameters
         ----------
@@ -134,8 +142,9 @@ def compare(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
+    criteria: Mapping[str, Criterion] | Iterable[Criterion] = (),
 ) -> Comparison:
-    """Compare the criteria of the paper on a data set.
+    """Compare the criteria of the paper, and your own, on a data set.
 
     Each run draws a pool from the rows; all others are its test set. Thresholds are tuned, for the
     least mean e_stop, on as many other runs.
@@ -156,6 +165,10 @@ def compare(
         Threads, as in `simulate`.
     progress : bool
         Whether to show progress bars.
+    criteria : dict or sequence of criteria
+        Further criteria, each with a row of its own: those of fastal with settings of your choice,
+        combinations, or a `Criterion` that you wrote. A dict names the rows; the criteria of a
+        sequence name themselves. They are copied, and nothing of them is tuned.
 
     Returns
     -------
@@ -171,6 +184,16 @@ def compare(
     >>> result = compare(X, y, gp=GaussianProcess(1.4, 0.0026), runs=5, pool_size=40)
     >>> [row.criterion for row in result.rows][:3]
     ['ground_truth', 'proposed', 'pac_bayes']
+
+    With a rule of one's own beside them:
+
+    >>> from fastal import MinLabels, Stopper
+    >>> later = {"later": Stopper() & MinLabels(20)}
+    >>> result = compare(
+    ...     X, y, gp=GaussianProcess(1.4, 0.0026), runs=5, pool_size=40, criteria=later
+    ... )
+    >>> result.rows[-1].criterion, bool(result.rows[-1].labels >= 21)
+    ('later', True)
     """
     count = check.count("runs", runs, 1)
     points = check.points("X", X, None)
@@ -180,22 +203,54 @@ def compare(
     if pool_size is None:
         pool_size = max(2, min(PAPER_POOL, len(labels) // 2))
     size = check.count("pool_size", pool_size, 2)
-    first = check.seed("seed", seed)
+    first, own = check.seed("seed", seed), _named(criteria)
     problem = Problem("data", points, labels, size, gp)
     settings: dict[str, Any] = {"jobs": check.jobs("jobs", jobs), "progress": progress}
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
     tuning = campaigns(problem, count, first + 1_000_003, **settings)
-    campaign = campaigns(problem, count, first, more=tuple(AHEAD.values()), **settings)
+    more = AHEAD | own
+    campaign = campaigns(problem, count, first, more=tuple(more.values()), **settings)
     tuned = {name: best_threshold(name, tuning, _tried(tuning, name)) for name in SEARCHED}
     tuned["ground_truth"] = true_threshold(tuning)
     stops = {
         name: campaign.result.n_labels if name == "proposed" else campaign.stops(name, tuned[name])
         for name in CRITERIA
     }
-    stops |= dict(zip(AHEAD, campaign.more_stops.T, strict=True))
+    found = dict(zip(more, campaign.more_stops.T, strict=True))
+    stops |= {name: found[name] for name in AHEAD}
     tuned["fixed_budget"] = _best_budget(tuning)
     stops["fixed_budget"] = np.full(count, int(tuned["fixed_budget"]))
+    stops |= {name: found[name] for name in own}
     return Comparison(campaign, tuned, stops)
+
+
+def _named(criteria: Any) -> dict[str, Criterion]:
+    """Return further criteria by the names of their rows."""
+    if isinstance(criteria, Criterion | str) or not isinstance(criteria, Iterable):
+        raise TypeError(
+            f"`criteria` must be a dict or a sequence of criteria, got {check.short_repr(criteria)}"
+        )
+    if isinstance(criteria, Mapping):
+        pairs = list(criteria.items())
+    else:
+        pairs = [(_own_name(criterion), criterion) for criterion in criteria]
+    named: dict[str, Criterion] = {}
+    for name, criterion in pairs:
+        if not isinstance(criterion, Criterion):
+            raise TypeError(f"`criteria` must hold criteria, got {check.short_repr(criterion)}")
+        if not isinstance(name, str):
+            raise TypeError(f"`criteria` must have texts as names, got {check.short_repr(name)}")
+        if name in (*ROWS, *named):
+            raise ValueError(
+                f"`criteria` must have names that no other row has, got {check.short_repr(name)}"
+            )
+        named[name] = criterion
+    return named
+
+
+def _own_name(criterion: Any) -> str:
+    """Return the repr of a criterion; of classes that define none, the name of the class."""
+    return re.sub(r"<(?:[\w<>]+\.)*(\w+) object at 0x[0-9a-fA-F]+>", r"\1", repr(criterion))
 
 
 def _tried(tuning: Campaigns, criterion: str) -> Array:
@@ -208,8 +263,3 @@ def _tried(tuning: Campaigns, criterion: str) -> Array:
 def _best_budget(tuning: Campaigns) -> float:
     assert tuning.result.t_opt is not None
     return float(np.ceil(np.median(tuning.result.t_opt)))
-
-
-def _mean(values: Any) -> tuple[float, float]:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return float(np.mean(values)), float(error)

@@ -1,6 +1,6 @@
 """What labels buy, rule by rule: the forecast's rules beside the paper's and fixed budgets.
 
-The experiment behind `fastal reproduce lookahead`, on the paper's data sets and by its protocol
+The experiment of `fastal reproduce lookahead`, on the paper's data sets and by its protocol
 (see `fastal.paper`): labels used against the achievable fall of the loss that is left unused.
 """
 
@@ -20,8 +20,8 @@ from fastal._types import Array, Ints
 from fastal.lookahead.gain import quiet_forecast, rho_of
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
-from fastal.studies.protocol import _checked_runs, campaigns, problems
-from fastal.studies.text import aligned, write_csv
+from fastal.studies.protocol import campaigns, check_runs, problems
+from fastal.studies.text import aligned, reporter, write_csv
 
 if TYPE_CHECKING:
     from fastal.lookahead.gain import Forecast
@@ -94,7 +94,7 @@ class Calibration(NamedTuple):
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """What came of the experiment; prints as tables.
+    """Results of the experiment; prints as tables.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Tradeoff:
 
 
 class _Study(NamedTuple):
-    """The runs of one data set: (R, N) arrays over labels, one row a run."""
+    """The runs of one data set: (R, N) arrays over labels, one row per run."""
 
     campaign: Campaigns
     forecasts: list[Forecast]
@@ -261,7 +261,8 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
 
 def tradeoff(
     datasets: Sequence[str] = DATASETS, runs: int = 100, seed: int = 0, *, jobs: int | None = None,
-    progress: bool = False, tell: Callable[[str], object] = lambda text: None,
+    progress: bool = False, report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Tradeoff:  # fmt: skip
     """Compare the rules of the forecast with the paper's and with fixed budgets.
 
@@ -277,8 +278,10 @@ def tradeoff(
         Threads; they change nothing.
     progress : bool
         Whether to show a progress bar for each data set.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -294,11 +297,12 @@ def tradeoff(
     """
     for name in datasets:
         check.option("datasets", name, DATASETS)
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     check.flag("progress", progress)
     studies = []
-    for prepared in problems(datasets, seed, jobs=jobs, tell=tell):
-        tell(f"{prepared.name}: {count} runs")
+    say = reporter(report, tell)
+    for prepared in problems(datasets, seed, jobs=jobs, report=say):
+        say(f"{prepared.name}: {count} runs")
         studies.append(_study(prepared, count, seed, jobs, progress))
     curves = []
     for rule, settings in RULES.items():

@@ -31,6 +31,7 @@ from fastal.criteria.measures import crossing_counts
 from fastal.models.gp import GaussianProcess
 from fastal.simulation.campaigns import simulate
 from fastal.studies.names import DATASETS
+from fastal.studies.text import reporter
 
 if TYPE_CHECKING:
     from fastal.simulation.result import Simulation
@@ -54,9 +55,9 @@ POOL, ARTIFICIAL_POOL = 100, 50
 NOISE_BOUNDS = (1e-4, 1e2)  # beta between 1e-2 and 1e4
 
 # The criteria that are computed beside the proposed one; thresholds come later, from histories.
-_OTHERS = ("ground_truth", "pac_bayes", "cross_validation", "max_variance")
+OTHERS = ("ground_truth", "pac_bayes", "cross_validation", "max_variance")
 
-_JUDGES = (
+MEASURED = (
     GroundTruth(None, None, 0.0),
     PACBayes(0.0, loss_range=0.0),
     CrossValidation(0.0),
@@ -152,7 +153,8 @@ def problem(name: str, seed: int = 0) -> Problem:
 
 def problems(
     names: Sequence[str], seed: int = 0, *, jobs: int | None = None,
-    tell: Callable[[str], object] = lambda text: None,
+    report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Problem]:  # fmt: skip
     """Load and prepare several data sets, their fits side by side.
 
@@ -164,8 +166,10 @@ def problems(
         Seed of the fits.
     jobs : int, optional
         Threads, as in `simulate`; they change nothing.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -177,13 +181,14 @@ def problems(
     for name in names:
         check.option("names", name, DATASETS)
     seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
-    tell(f"fitting length scale and noise: {', '.join(names)}")
+    say = reporter(report, tell)
+    say(f"fitting length scale and noise: {', '.join(names)}")
     with one_blas_thread(), workers(effective_n_jobs(threads)) as pool:
         return list(pool.map(lambda name: problem(name, seed), names))
 
 
 class Campaigns(NamedTuple):
-    """Many runs over one data set, and what each criterion went by.
+    """Many runs over one data set, and the measures of each criterion.
 
     Attributes
     ----------
@@ -232,7 +237,7 @@ def campaigns(
     seed : int
         Seed of the pools.
     others : bool
-        Whether to compute what the other criteria go by.
+        Whether to compute the measures of the other criteria.
     more : sequence of criteria
         Further ones, to be run beside them.
     jobs : int, optional
@@ -245,15 +250,15 @@ def campaigns(
     Campaigns
         All runs go on to the end of the pool.
     """
-    judges = _JUDGES if check.flag("others", others) else ()
+    measured = MEASURED if check.flag("others", others) else ()
     size = min(check.count("pool_size", problem.pool_size, 1), len(problem.y))
-    count = _checked_runs(runs, 2 * size + len(judges) * (size + 1) + len(more))
+    count = check_runs(runs, 2 * size + len(measured) * (size + 1) + len(more))
     seed, jobs = check.seed("seed", seed), check.jobs("jobs", jobs)
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
-        criteria=(*judges, *more),
+        criteria=(*measured, *more),
         n_runs=count,
         pool_size=problem.pool_size,
         seed=seed,
@@ -263,15 +268,15 @@ def campaigns(
     )
     histories = {}
     if others:
-        histories = {name: result.history(j) for j, name in enumerate(_OTHERS)}
+        histories = {name: result.history(j) for j, name in enumerate(OTHERS)}
         # The range of the loss is that of the labels in the pool, which differs between runs.
         ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(count)])
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
-    stops = result.criteria_stops[:, len(judges) :]
+    stops = result.criteria_stops[:, len(measured) :]
     return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
 
 
-def _checked_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
+def check_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
     """Check a number of runs, of which each keeps `width` numbers."""
     count = check.count("runs", runs, 1)
     _memory.check(

@@ -13,16 +13,16 @@ from fastal import _validation as check
 from fastal._types import Ints
 from fastal.studies.names import CRITERIA, DATASETS
 from fastal.studies.protocol import (
-    _OTHERS,
+    OTHERS,
     REFERENCE,
     SEARCHED,
-    _checked_runs,
     best_threshold,
     campaigns,
+    check_runs,
     problems,
     true_threshold,
 )
-from fastal.studies.text import aligned, write_csv
+from fastal.studies.text import aligned, mean_and_error, reporter, write_csv
 
 if TYPE_CHECKING:
     from fastal.studies.protocol import Campaigns
@@ -65,7 +65,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one data set.
+    """Stops and thresholds on one data set.
 
     Attributes
     ----------
@@ -88,15 +88,15 @@ class Outcome:
         for criterion, stops in self.stops.items():
             misses = self.campaign.misses(stops)
             printed = PRINTED[criterion][DATASETS.index(name)]
-            error = misses.std(ddof=1) / np.sqrt(len(misses)) if len(misses) > 1 else np.nan
-            found.append(Cell(name, criterion, float(misses.mean()), float(error), *printed))
+            found.append(Cell(name, criterion, *mean_and_error(misses), *printed))
         return found
 
 
 def outcomes(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
-    tell: Callable[[str], object] = lambda text: None,
+    report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Outcome]:  # fmt: skip
     """Run the experiment of Table 1 and Figure 1.
 
@@ -112,8 +112,10 @@ def outcomes(
         Threads; they change nothing.
     progress : bool
         Whether to show a progress bar for each data set.
+    report : callable, optional
+        Called with a progress message before each step.
     tell : callable, optional
-        Is told what comes next.
+        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -124,13 +126,14 @@ def outcomes(
         check.option("datasets", name, DATASETS)
     for name in criteria:
         check.option("criteria", name, CRITERIA)
-    count, seed, jobs = _checked_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
+    count, seed, jobs = check_runs(runs), check.seed("seed", seed), check.jobs("jobs", jobs)
     searched = [name for name in criteria if name in SEARCHED]
-    others = any(name in _OTHERS for name in criteria)
+    others = any(name in OTHERS for name in criteria)
     names = list(dict.fromkeys((*datasets, REFERENCE) if searched else datasets))
     done: dict[str, Campaigns] = {}
-    for prepared in problems(names, seed, jobs=jobs, tell=tell):
-        tell(f"{prepared.name}: {count} runs")
+    say = reporter(report, tell)
+    for prepared in problems(names, seed, jobs=jobs, report=say):
+        say(f"{prepared.name}: {count} runs")
         done[prepared.name] = campaigns(
             prepared, count, seed, others=others, jobs=jobs, progress=progress
         )
@@ -159,7 +162,7 @@ class Table1:
     cells : list of Cell
         One for each data set and criterion.
     outcomes : list of Outcome
-        The runs behind them.
+        The runs that they summarise.
     """
 
     def __init__(self, found: list[Outcome]) -> None:
@@ -189,7 +192,7 @@ class Table1:
         return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n\n" + LEGEND + "\n"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write one line a cell.
+        """Write one line per cell.
 
         Parameters
         ----------
@@ -231,13 +234,14 @@ def _cell_text(cell: Cell) -> str:
 def table1(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
-    tell: Callable[[str], object] = lambda text: None,
+    report: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Table1:  # fmt: skip
     """Compute Table 1 of the paper.
 
     Parameters
     ----------
-    datasets, criteria, runs, seed, jobs, progress, tell
+    datasets, criteria, runs, seed, jobs, progress, report, tell
         As in `outcomes`.
 
     Returns
@@ -252,4 +256,7 @@ def table1(
     >>> [cell.criterion for cell in table.cells]
     ['ground_truth', 'proposed']
     """
-    return Table1(outcomes(datasets, criteria, runs, seed, jobs=jobs, progress=progress, tell=tell))
+    say = reporter(report, tell)
+    return Table1(
+        outcomes(datasets, criteria, runs, seed, jobs=jobs, progress=progress, report=say)
+    )

@@ -1,11 +1,14 @@
-"""Tables as text and csv."""
+"""Tables as text and csv, means with their errors, and messages of progress."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 
 def aligned(rows: list[list[str]]) -> str:
@@ -23,3 +26,23 @@ def write_csv(path: str | os.PathLike[str], head: Sequence[str], rows: Sequence[
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(rows)
+
+
+def mean_and_error(values: Any) -> tuple[float, float]:
+    """Return the mean and its standard error, NaN for a single value."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(np.mean(values)), float(error)
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """Return mean ± error to one decimal."""
+    return f"{mean:.1f} ± {error:.1f}"
+
+
+def reporter(
+    report: Callable[[str], object] | None, tell: Callable[[str], object] | None
+) -> Callable[[str], object]:
+    """Return what to call with messages of progress; `tell` is the old name of `report`."""
+    if tell is not None:
+        warnings.warn("`tell` is called `report` now", DeprecationWarning, stacklevel=3)
+    return report or tell or (lambda text: None)

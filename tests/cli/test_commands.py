@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -386,3 +387,12 @@ def test_no_stop_reason_checks_its_input():
 
 def test_each_reason_has_its_words():
     assert set(verdict.NO_STOP) == {"still learning", "never fell", "noise from the start"}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_picture_that_cannot_be_written_is_named(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "picture.svg"
+    picture.symlink_to("/dev/full")
+    assert main(["demo", "--plot", str(picture)]) == 2
+    assert capsys.readouterr().err.startswith(f"fastal: --plot: {picture}: ")

@@ -143,3 +143,26 @@ def test_wrong_use(data, rows, tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
+
+
+def test_huge_columns_are_standardised_all_the_same(data, rows, tmp_path, capsys):
+    huge = [[a * 1e200, b, y * 1e250 if done else ""] for a, b, done, y in rows]
+    other = write(tmp_path / "huge.csv", huge, "a,b,y\n")
+    said = say(capsys, other, "--target", "y", *MODEL)
+    assert said.replace(other, data) == say(capsys, data, "--target", "y", *MODEL)
+
+
+def test_a_column_without_a_finite_range_is_named(rows, tmp_path, capsys):
+    wide = [[a, -1.7e308 if i == 3 else 1e307 * b, y] for i, (a, b, _, y) in enumerate(rows)]
+    wide[4][1] = 1.7e308
+    path = write(tmp_path / "wide.csv", wide, "a,b,y\n")
+    assert main(["forecast", path, "--target", "y", *MODEL]) == 2
+    assert "column 'b': the range of its values is not finite" in capsys.readouterr().err
+
+
+def test_an_earlier_table_too_far_away(data, rows, tmp_path, capsys):
+    far = [[a * 1e307, b, y] for a, b, _, y in rows]
+    near = write(tmp_path / "near.csv", [[a * 1e-300, b, ""] for a, b, _, _ in rows], "a,b,y\n")
+    path = write(tmp_path / "far.csv", far, "a,b,y\n")
+    assert main(["forecast", near, "--target", "y", "--fit", path, *MODEL]) == 2
+    assert "too far from those of" in capsys.readouterr().err

@@ -2,14 +2,16 @@
 
 import argparse
 import csv
+import io
+import sys
 
 import numpy as np
 import pytest
 
 from fastal._core import campaigns
+from fastal.cli.arguments import Parser
 from fastal.cli.commands import simulate
-from fastal.cli.entry import _Parser
-from fastal.cli.errors import _UserError
+from fastal.cli.errors import UserError
 
 JIT = hasattr(campaigns.run_many, "py_func")
 ROWS = 120 if JIT else 30
@@ -27,7 +29,7 @@ def data(tmp_path):
 
 
 def main(*argv):
-    parser = _Parser(prog="fastal")
+    parser = Parser(prog="fastal")
     simulate.add_simulate(parser.add_subparsers())
     arguments: argparse.Namespace = parser.parse_args(["simulate", *argv])
     return arguments.run(arguments)
@@ -39,13 +41,28 @@ def test_simulate(data, tmp_path, capsys):
     assert main(*arguments, "--store", store, "--out", out) == 0
     first = capsys.readouterr()
     assert "Simulation of 6 runs, pools of 12" in first.out
-    assert "6/6" in first.err
+    assert first.err == ""  # a bar is for terminals
     with open(out, newline="", encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == 6
     assert main(*arguments, "--store", store, "--jobs", "1") == 0
     assert capsys.readouterr().out == first.out
     assert main(*arguments) == 0
     assert capsys.readouterr().out == first.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_bar_is_for_terminals_and_not_for_the_quiet(data, monkeypatch):
+    for options, expected in ([], True), (["--quiet"], False):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main(data, "--target", "y", "--runs", "6", "--pool-size", "12", *options) == 0
+        assert ("6/6" in terminal.getvalue()) is expected
+        if not expected:
+            assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize(
@@ -70,7 +87,7 @@ def test_simulate(data, tmp_path, capsys):
     ],
 )
 def test_wrong_use(data, more, message):
-    with pytest.raises(_UserError, match=message):
+    with pytest.raises(UserError, match=message):
         main(data, *more)
 
 
@@ -78,5 +95,5 @@ def test_another_study_in_the_store(data, tmp_path):
     store = str(tmp_path / "runs.sqlite")
     arguments = (data, "--target", "y", "--runs", "2", "--pool-size", "12", "--store", store)
     assert main(*arguments) == 0
-    with pytest.raises(_UserError, match=r"other settings: .*seed is 0 there, 1 here"):
+    with pytest.raises(UserError, match=r"other settings: .*seed is 0 there, 1 here"):
         main(*arguments, "--seed", "1")

@@ -584,7 +584,7 @@ def test_json_on_a_terminal():
 def test_typed_numbers():
     # A live line would overwrite what is typed.
     status, screen, errors = on_terminal([], b"1\n2\n", 80, typed=True)
-    assert (status, errors) == (3, "One number a line; end with an end-of-file character.\n")
+    assert (status, errors) == (3, "One number per line; end with an end-of-file character.\n")
     states = [line for line in screen.split("\n") if "too early" in line]
     assert [state.split()[:2] for state in states] == [["1", "1"], ["2", "2"]]
     assert "\r" not in screen

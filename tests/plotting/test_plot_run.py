@@ -72,7 +72,8 @@ def test_a_run_with_a_stop():
     at, loss = first.n_labels, first.errors[-1]
     run = first.resume()
     bounds, errors = plot_run(run)
-    assert title(bounds) == str(run.verdict)
+    warnings = "; ".join(run.verdict.warnings)
+    assert " ".join(title(bounds).split()) == f"{run.verdict} warning: {warnings}"
     assert "the first comes with label 2" in bounds.child_axes[0].get_xlabel()
     lines = drawn(errors)
     np.testing.assert_array_equal(lines["errors"], np.c_[1 : at + 1, run.errors[:at]])

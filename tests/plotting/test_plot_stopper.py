@@ -105,7 +105,7 @@ def test_every_case(name):
     low, high = lower.get_ylim()
     assert 0 < low < verdict.alpha < 1 < high
 
-    tested = verdict._tested
+    tested = stopper.bounds[: verdict.n][-(stopper.window or n) :] if n else stopper.bounds
     counts = [int((tested >= verdict.median).sum()), int((tested < verdict.median).sum())]
     points = [part(upper, side) for side in SIDES]
     assert [0 if p is None else len(p.get_xdata()) for p in points] == counts

@@ -323,3 +323,11 @@ def test_data_that_cannot_be_used(tmp_path, capsys, monkeypatch):
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_old_name_of_report():
+    told, reported = [], []
+    with pytest.warns(DeprecationWarning, match="`tell` is called `report` now"):
+        protocol.problems(["artificial"], tell=told.append)
+    protocol.problems(["artificial"], report=reported.append)
+    assert told == reported == ["fitting length scale and noise: artificial"]

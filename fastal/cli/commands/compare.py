@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastal.cli.commands.reproduce import _add_common, _in_words, _settings, _written
+from fastal.cli.arguments import add_labelled_table, add_pool_size, add_study_options
+from fastal.cli.criterion import load_criterion
+from fastal.cli.fitted import standardise_table
+from fastal.cli.output import library_errors, study_settings, write_files
 
 if TYPE_CHECKING:
     import argparse
@@ -27,44 +30,45 @@ def add_compare(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from fastal.cli.arguments import _count
-
     parser = commands.add_parser(
         "compare",
         help="compare stopping criteria on the rows of a file",
         description=_COMPARE,
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="DATA.csv", help="a table of numbers")
+    add_labelled_table(parser)
+    add_pool_size(parser, 2)
     parser.add_argument(
-        "--target", required=True, metavar="COLUMN", help="what to predict: name or number"
+        "--criterion",
+        action="append",
+        default=[],
+        metavar="FILE.py:NAME",
+        help="also compare a criterion of your own: an object of a Python file, or of a module as "
+        "MODULE:NAME; may be given several times",
     )
-    parser.add_argument(
-        "--pool-size",
-        type=_count(2),
-        metavar="N",
-        help="points in a pool (default: 100, or half of the rows)",
-    )
-    _add_common(parser, out=None)
-    parser.set_defaults(run=_compare, gone=0)
+    add_study_options(parser, out=None)
+    parser.set_defaults(run=_compare, broken_pipe_status=0)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    with _in_words():
+    own = {}
+    for text in arguments.criterion:
+        name = text.rpartition(":")[2]
+        own[text if name in own else name] = load_criterion(text)
+    with library_errors():
         from fastal.cli.table import read_table
 
         table = read_table(arguments.file, arguments.target)
 
-        from fastal.cli.fitted import _standardised
         from fastal.studies.comparison import compare
         from fastal.studies.protocol import fit
 
-        X, y, _ = _standardised(arguments.file, table)
-        settings = _settings(arguments)
-        settings.pop("tell")("fitting length scale and noise")
+        X, y, _ = standardise_table(arguments.file, table)
+        settings = study_settings(arguments)
+        settings.pop("report")("fitting length scale and noise")
         gp = fit(X, y, seed=arguments.seed)
-        result = compare(X, y, gp=gp, pool_size=arguments.pool_size, **settings)
+        result = compare(X, y, gp=gp, pool_size=arguments.pool_size, criteria=own, **settings)
         print(result)
         if arguments.out is not None:
-            _written(arguments.out, {"compare.csv": result.to_csv})
+            write_files(arguments.out, {"compare.csv": result.to_csv})
     return 0

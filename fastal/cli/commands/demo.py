@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastal.cli.arguments import _add_quiet
-from fastal.cli.commands.run import _Errors, _learn, _of_pool
-from fastal.cli.output import _file_errors, _say, _say_why, _shows_progress, _warnings_in_words
+from fastal.cli.arguments import add_alpha, add_picture, add_quiet, add_seed, integer_argument
+from fastal.cli.campaign import Errors, labels_of_pool, learn_past_stop
+from fastal.cli.output import (
+    check_picture,
+    file_errors,
+    print_entry,
+    print_reason,
+    shows_progress,
+    warnings_in_words,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -39,8 +46,6 @@ def add_demo(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from fastal.cli.arguments import _alpha, _count
-
     parser = commands.add_parser(
         "demo",
         help="see active learning stop, on the artificial model of the paper",
@@ -49,37 +54,23 @@ def add_demo(commands: Commands) -> None:
         "have changed. Nothing is needed, and nothing is written without --plot.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--seed",
-        type=_count(0),
-        default=DEMO_SEED,
-        metavar="N",
-        help=f"draws the pool and the first label (default: {DEMO_SEED})",
-    )
+    add_seed(parser, "draws the pool and the first label", DEMO_SEED)
     parser.add_argument(
         "--labels",
-        type=_count(2, DEMO_POINTS // 2),
+        type=integer_argument(2, DEMO_POINTS // 2),
         default=DEMO_POOL,
         metavar="N",
         help=f"size of the pool, the labels to be had (default: {DEMO_POOL})",
     )
-    parser.add_argument(
-        "--alpha", type=_alpha, default=0.001, help="level of the runs test (default: 0.001)"
-    )
-    parser.add_argument(
-        "--plot",
-        metavar="PICTURE",
-        help="write a picture; the ending is the format (needs matplotlib)",
-    )
-    _add_quiet(parser)
-    parser.set_defaults(run=_demo, gone=0)
+    add_alpha(parser)
+    add_picture(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=_demo, broken_pipe_status=0)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
-        from fastal.cli.output import _check_picture
-
-        _check_picture(arguments.plot)
+        check_picture(arguments.plot)
 
     import numpy as np
 
@@ -91,8 +82,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     order = np.random.default_rng(arguments.seed).permutation(DEMO_POINTS)
     pool, rest = order[: arguments.labels], order[arguments.labels :]
     gp = GaussianProcess(lengthscale=DEMO_LENGTHSCALE, noise=DEMO_NOISE)
-    with _warnings_in_words():
-        runs = _learn(
+    with warnings_in_words():
+        runs = learn_past_stop(
             X[pool],
             y[pool],
             (X[rest], y[rest]),
@@ -100,34 +91,34 @@ def _demo(arguments: argparse.Namespace) -> int:
             alpha=arguments.alpha,
             seed=arguments.seed,
             max_labels=None,
-            progress=_shows_progress(arguments),
+            progress=shows_progress(arguments),
         )
 
     def predict(run: Run) -> Any:
         used = pool[run.indices]
         return dense_posterior(gp, X[used], y[used], X[rest])[0]
 
-    errors = _Errors.of(runs, y[rest], predict)
+    errors = Errors.of(runs, y[rest], predict)
     final = runs.last
 
-    _say(
+    print_entry(
         "data",
         f"the artificial model of the paper: a pool of {final.n_pool} points, "
         f"{len(rest)} others to test on",
     )
     if final.stopped:
-        _say("labels used", _of_pool(final))
+        print_entry("labels used", labels_of_pool(final))
     else:
-        _say("labels used", f"all {final.n_labels}: there was no stop")
-    _say_why(final)
+        print_entry("labels used", f"all {final.n_labels}: there was no stop")
+    print_reason(final)
     where = "at the stop" if final.stopped else "at the end"
-    _say(
+    print_entry(
         f"error {where}",
         f"expected loss {errors.loss_then:.3g}, root mean square "
         f"{errors.rms_then:.3g} (the noise alone: 0.05)",
     )
     if final.stopped:
-        _say(
+        print_entry(
             "error at the end",
             f"expected loss {errors.loss_now:.3g}, root mean square "
             f"{errors.rms_now:.3g} with all {final.n_labels} labels",
@@ -136,15 +127,15 @@ def _demo(arguments: argparse.Namespace) -> int:
         from fastal.plotting.demo import save_demo
 
         grid = np.linspace(LOW, HIGH, 500)
-        with _file_errors("--plot"):
+        with file_errors("--plot", arguments.plot):
             save_demo(final, X[pool], y[pool], grid, artificial_mean(grid), arguments.plot)
-        _say(
+        print_entry(
             "picture",
             f"{arguments.plot}: the model {where} with its data; the bounds with their "
             "runs about the median, and the p-value; the error after each label",
         )
     else:
-        _say(
+        print_entry(
             "picture",
             "none; --plot demo.png draws the model, the bounds, the p-value and the error",
         )

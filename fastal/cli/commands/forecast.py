@@ -1,13 +1,26 @@
-"""The command ``fastal forecast``: what the labels that a table still lacks would buy.
-
-Only the standard library is imported here; the command imports what it needs when it runs. What
-parses options and ends with one line on standard error is `fastal.cli`'s, which calls
-`add_forecast`.
-"""
+"""fastal forecast: what the labels that a table still lacks would buy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from fastal.cli.arguments import (
+    add_picture,
+    add_seed,
+    alpha_argument,
+    integer_argument,
+    positive_argument,
+    split_columns,
+)
+from fastal.cli.errors import UserError
+from fastal.cli.fitted import Scaling, draw_fit_rows, fit_process
+from fastal.cli.output import (
+    check_picture,
+    file_errors,
+    library_errors,
+    print_entry,
+    warnings_in_words,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -16,8 +29,6 @@ if TYPE_CHECKING:
     from fastal.cli.table import Table
     from fastal.lookahead.gain import Forecast
     from fastal.models.gp import GaussianProcess
-
-FIT_ROWS = 1000  # of the paper's protocol
 
 MIN_FIT = 15  # labels on which to fit
 
@@ -41,8 +52,6 @@ def add_forecast(commands: Commands) -> None:
     commands : subparsers of argparse
         Where to add it.
     """
-    from fastal.cli.arguments import _alpha, _count, _positive
-
     parser = commands.add_parser(
         "forecast",
         help="say what the labels that a table still lacks would buy",
@@ -71,74 +80,67 @@ def add_forecast(commands: Commands) -> None:
         ("--lengthscale", "length scale of the standardised features, instead of a fitted one"),
         ("--noise", "noise variance of the standardised target, instead of a fitted one"),
     ):
-        parser.add_argument(option, type=_positive, metavar="VALUE", help=text)
+        parser.add_argument(option, type=positive_argument, metavar="VALUE", help=text)
     parser.add_argument(
         "--eps",
-        type=_alpha,
+        type=alpha_argument,
         default=0.05,
         help="stop when at most this share of the reduction is left (default: 0.05)",
     )
     parser.add_argument(
         "--price",
-        type=_positive,
+        type=positive_argument,
         help="also say where to stop if labelling the whole table costs this many times what all "
         "labels after the first are worth",
     )
     parser.add_argument(
-        "--next", type=_count(1), default=10, metavar="N", help="rows to label next (default: 10)"
+        "--next",
+        type=integer_argument(1),
+        default=10,
+        metavar="N",
+        help="rows to label next (default: 10)",
     )
-    parser.add_argument(
-        "--seed", type=_count(0), default=0, metavar="N", help="seed of the fit (default: 0)"
-    )
-    parser.add_argument(
-        "--plot",
-        metavar="PICTURE",
-        help="draw what is left after each label; the ending is the format (needs matplotlib)",
-    )
-    parser.set_defaults(run=_forecast, gone=0)
+    add_seed(parser, "seed of the fit")
+    add_picture(parser, "draw what is left after each label")
+    parser.set_defaults(run=_forecast, broken_pipe_status=0)
 
 
 def _forecast(arguments: argparse.Namespace) -> int:
-    from fastal.cli.arguments import _listed
-    from fastal.cli.errors import _UserError
-    from fastal.cli.output import _check_picture, _file_errors, _say, _warnings_in_words
     from fastal.cli.table import read_table
 
     if arguments.plot is not None:
-        _check_picture(arguments.plot)
-    features = _listed(arguments.features)
-    try:
+        check_picture(arguments.plot)
+    features = split_columns(arguments.features)
+    with library_errors():
         table = read_table(
             arguments.file, arguments.target, features, partly=True, labelled=arguments.labelled
         )
         earlier = None if arguments.fit is None else _earlier(arguments, features, table)
-    except ValueError as error:
-        raise _UserError(str(error)) from None
 
     import numpy as np
 
     from fastal.lookahead.gain import forecast
 
     done = np.flatnonzero(~np.isnan(table.y))
-    _say("data", f"{len(table.y)} rows, {len(done)} of them labelled")
-    with _warnings_in_words():
+    print_entry("data", f"{len(table.y)} rows, {len(done)} of them labelled")
+    with warnings_in_words():
         X, y, gp = _model(arguments, table, done, earlier)
         gp.add_batch(X[done], y)
-        try:
+        with library_errors(arguments.file):
             ahead = forecast(X, gp, seed=arguments.seed)
-        except (ValueError, np.linalg.LinAlgError) as error:
-            raise _UserError(f"{arguments.file}: {error}") from None
-    _say("forecast", f"{ahead.summary}.")
-    _say_steps(ahead)
-    _say_stops(arguments, ahead)
+    print_entry("forecast", f"{ahead.summary}.")
+    _print_steps(ahead)
+    _print_stops(arguments, ahead)
     rows = table.rows[ahead.order[len(done) :][: arguments.next]]
-    _say("label next", f"lines {', '.join(map(str, rows))} of {arguments.file}, in this order")
+    print_entry(
+        "label next", f"lines {', '.join(map(str, rows))} of {arguments.file}, in this order"
+    )
     if arguments.plot is not None:
         from fastal.plotting.forecast import save_forecast
 
-        with _file_errors("--plot"):
+        with file_errors("--plot", arguments.plot):
             save_forecast(ahead, arguments.plot, eps=arguments.eps, price=arguments.price)
-        _say("picture", f"{arguments.plot}: what is left after each label, and the stops")
+        print_entry("picture", f"{arguments.plot}: what is left after each label, and the stops")
     return 0
 
 
@@ -163,51 +165,40 @@ def _model(
     """Return the standardised inputs, the labels among the targets, and the fitted process."""
     import numpy as np
 
-    from fastal.cli.errors import _UserError
-    from fastal.cli.output import _say
-    from fastal.models.gp import GaussianProcess
-
-    def standardised(values: Any, like: Any) -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (values - like.mean(axis=0)) / like.std(axis=0)
-        if not np.isfinite(scaled).all():
-            raise _UserError(f"{arguments.file}: the range of a column is not finite")
-        return scaled
-
     wanted = {"lengthscale": arguments.lengthscale, "noise": arguments.noise}
     given = {name: value for name, value in wanted.items() if value is not None}
-    X, y = standardised(table.X, table.X), table.y[done]
+    with library_errors():
+        scaling = Scaling.of(arguments.file, table.X, table.features)
+    X, y = scaling(table.X), table.y[done]
     if earlier is not None:
-        inputs, targets = standardised(earlier.X, table.X), earlier.y
+        inputs, targets = scaling(earlier.X), earlier.y
         origin = f"the rows of {arguments.fit}"
     else:
         inputs, targets, origin = X[done], y, "the labels of this table"
     if len(given) < 2 and len(targets) < MIN_FIT:
-        raise _UserError(
+        raise UserError(
             f"{arguments.file}: at least {MIN_FIT} rows with a target are needed to fit the model, "
             f"got {len(targets)}: use --fit EARLIER.csv, or --lengthscale and --noise"
         )
     if len(targets) > 1:
-        y, targets = standardised(y, targets), standardised(targets, targets)
+        file = arguments.file if earlier is None else arguments.fit
+        with library_errors():
+            scaling = Scaling.of(file, targets, (table.target,))
+        y, targets = scaling(y), scaling(targets)
     else:
         y = np.zeros(len(y))  # one label alone has no scale
-    if len(given) == 2:
-        gp = GaussianProcess(**given)
-        origin = "as given"
-    else:
-        rows = np.random.default_rng(arguments.seed).permutation(len(targets))[:FIT_ROWS]
-        fit = GaussianProcess().fit_hyperparameters(
-            inputs[rows],
-            targets[rows],
-            bounds={name: (value, value) for name, value in given.items()},
-            seed=arguments.seed,
+    if not (np.isfinite(inputs).all() and np.isfinite(y).all()):
+        raise UserError(
+            f"{arguments.fit}: its values are too far from those of {arguments.file} to be compared"
         )
-        # Exactly what was asked for: the search goes by logarithms.
-        gp = GaussianProcess(**{"lengthscale": fit.lengthscale, "noise": fit.noise} | given)
-        origin = f"fitted to {len(rows)} of {origin}"
-    _say("model", f"length scale {gp.lengthscale:.3g}, noise variance {gp.noise:.3g}, {origin}")
+    rows = draw_fit_rows(len(targets), arguments.seed)
+    gp = fit_process(inputs[rows], targets[rows], seed=arguments.seed, **given)
+    origin = "as given" if len(given) == 2 else f"fitted to {len(rows)} of {origin}"
+    print_entry(
+        "model", f"length scale {gp.lengthscale:.3g}, noise variance {gp.noise:.3g}, {origin}"
+    )
     if len(given) < 2 and earlier is None and len(targets) < ENOUGH_TO_FIT:
-        _say(
+        print_entry(
             "warning",
             f"a model that comes from {len(targets)} of the same labels gives a forecast no better "
             f"than a fixed budget; {ENOUGH_TO_FIT} to 200 earlier labels (--fit) are needed",
@@ -215,23 +206,19 @@ def _model(
     return X, y, gp
 
 
-def _say_steps(ahead: Forecast) -> None:
-    from fastal.cli.output import _say
-
+def _print_steps(ahead: Forecast) -> None:
     most = ahead.horizon - max(ahead.n_labelled, 1)
     steps = [f * 10**k for k in range(1, 7) for f in STEPS if f * 10**k < most]
     left = float(ahead.loss_fall[max(ahead.n_labelled, 1) - 1])
     for more in [*steps, most]:
         share = ahead.bought_by(more)
-        _say(
+        print_entry(
             f"next {more}",
             f"{100 * share:.3g} % of what is left: expected loss lower by {share * left:.2g}",
         )
 
 
-def _say_stops(arguments: argparse.Namespace, ahead: Forecast) -> None:
-    from fastal.cli.output import _say
-
+def _print_stops(arguments: argparse.Namespace, ahead: Forecast) -> None:
     rules = [
         (f"at most {100 * arguments.eps:g} % of all is left", ahead.labels_for(arguments.eps)),
         ("the rest lies within the noise of the final error", ahead.labels_as_paper()),
@@ -242,4 +229,4 @@ def _say_stops(arguments: argparse.Namespace, ahead: Forecast) -> None:
     for text, stop in rules:
         where = f"beyond {ahead.horizon}" if stop is None else f"after {stop}"
         now = ", which is now" if stop is not None and stop <= ahead.n_labelled else ""
-        _say("stop", f"{where} labels{now}: {text}")
+        print_entry("stop", f"{where} labels{now}: {text}")

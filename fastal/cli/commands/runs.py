@@ -6,15 +6,23 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import ALTERNATIVES, _alpha, _number
-from fastal.cli.errors import _UserError
-from fastal.cli.streams import _file_name, _read
+from fastal._options import ALTERNATIVES
+from fastal.cli.arguments import add_alpha, add_numbers_file, parse_number
+from fastal.cli.errors import UserError
+from fastal.cli.streams import file_name, read_numbers
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
 
 
-def _add_runs(commands: Commands) -> None:
+def add_runs(commands: Commands) -> None:
+    """Add ``fastal runs`` to the command line.
+
+    Parameters
+    ----------
+    commands : subparsers of argparse
+        Where to add it.
+    """
     parser = commands.add_parser(
         "runs",
         help="test whether a sequence of numbers is in random order",
@@ -22,14 +30,7 @@ def _add_runs(commands: Commands) -> None:
         "runs mean that high and low values keep together, as after a shift of level.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        default="-",
-        metavar="FILE",
-        help="one number a line; blank lines and lines that start with # are ignored; "
-        "'-' (the default) is standard input",
-    )
+    add_numbers_file(parser, "one number per line")
     parser.add_argument(
         "--cutoff",
         type=_cutoff,
@@ -43,29 +44,24 @@ def _add_runs(commands: Commands) -> None:
         default="less",
         help="reject for too few runs, too many, or both (default: less, the stopping rule's)",
     )
-    parser.add_argument(
-        "--alpha",
-        type=_alpha,
-        default=0.001,
-        help="reject when the exact p-value is at most this (default: 0.001)",
-    )
-    parser.set_defaults(run=_runs, gone=0)
+    add_alpha(parser, "reject when the exact p-value is at most this")
+    parser.set_defaults(run=_runs, broken_pipe_status=0)
 
 
 def _cutoff(text: str) -> str | float:
     if text in ("median", "mean"):
         return text
-    value = _number(text)
+    value = parse_number(text)
     if value is None or not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"must be median, mean or a finite number, got {text!r}")
     return value
 
 
 def _runs(arguments: argparse.Namespace) -> int:
-    values = _read(arguments.file)
+    values = read_numbers(arguments.file)
     if len(values) < 2:
-        name = _file_name(arguments.file)
-        raise _UserError(f"{name}: the runs test needs at least two values, got {len(values)}")
+        name = file_name(arguments.file)
+        raise UserError(f"{name}: the runs test needs at least two values, got {len(values)}")
 
     import numpy as np
 

@@ -7,18 +7,18 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from fastal._options import ALTERNATIVES, METHODS, short_repr
 from fastal.cli.arguments import (
-    ALTERNATIVES,
-    METHODS,
-    _alpha,
-    _count,
-    _positive,
-    _short,
+    add_alpha,
+    add_numbers_file,
+    add_picture,
     in_options,
+    integer_argument,
+    positive_argument,
 )
-from fastal.cli.errors import _UserError
-from fastal.cli.output import _check_picture
-from fastal.cli.streams import _file_name, _finite, _lines, _texts
+from fastal.cli.errors import UserError
+from fastal.cli.output import check_picture, file_errors
+from fastal.cli.streams import file_name, finite_number, numbered_texts, read_lines
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NO_STOP = 3  # exit status of `watch` when the input ends without a stop
 
 _WATCH = """\
-Says when to stop labelling. Reads one bound (or divergence) a line and answers after each, until
+Says when to stop labelling. Reads one bound (or divergence) per line and answers after each, until
 the decision is to stop; then it ends at once.
 """
 
@@ -37,7 +37,7 @@ exit status:
   2    wrong use or bad input, with one line on standard error
   3    the input ended without a stop
   130  interrupted (Ctrl-C)
-  141  nobody reads the output any more
+  141  the reader has closed the output
 
 Each line of the output has the number of bounds, the last bound, the p-value and the verdict; on a
 terminal one line is kept up to date.
@@ -49,7 +49,14 @@ examples:
 """
 
 
-def _add_watch(commands: Commands) -> None:
+def add_watch(commands: Commands) -> None:
+    """Add ``fastal watch`` to the command line.
+
+    Parameters
+    ----------
+    commands : subparsers of argparse
+        Where to add it.
+    """
     parser = commands.add_parser(
         "watch",
         help="follow the bounds of a labelling campaign and say when to stop",
@@ -58,14 +65,7 @@ def _add_watch(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        default="-",
-        metavar="FILE",
-        help="one number a line, or with --noise three; blank lines and lines that start with # "
-        "are ignored; '-' (the default) is standard input",
-    )
+    add_numbers_file(parser, "one number per line, or with --noise three")
     parser.add_argument(
         "--follow",
         action="store_true",
@@ -73,14 +73,12 @@ def _add_watch(commands: Commands) -> None:
     )
     parser.add_argument(
         "--noise",
-        type=_positive,
+        type=positive_argument,
         metavar="VARIANCE",
         help="read columns mean, var, y, separated by commas or white space: posterior mean and "
         "variance at the input before its label, and the label; this is the noise variance",
     )
-    parser.add_argument(
-        "--alpha", type=_alpha, default=0.001, help="level of the runs test (default: 0.001)"
-    )
+    add_alpha(parser)
     parser.add_argument(
         "--method",
         choices=METHODS,
@@ -104,29 +102,27 @@ def _add_watch(commands: Commands) -> None:
         ("--min-bounds", 0, None, "no stop before N bounds"),
         ("--patience", 1, 1, "N rejections in a row stop (default: 1)"),
     ):
-        parser.add_argument(option, type=_count(minimum), default=default, metavar="N", help=text)
+        parser.add_argument(
+            option, type=integer_argument(minimum), default=default, metavar="N", help=text
+        )
     parser.add_argument(
         "--json",
         action="store_true",
         help="print JSON lines: n, bound, p_value, n_runs, stop (true, false, or null: too early "
         "to tell) and verdict",
     )
-    parser.add_argument(
-        "--plot",
-        metavar="PICTURE",
-        help="write a picture at the end; the ending is the format (needs matplotlib)",
-    )
+    add_picture(parser, "write a picture at the end")
     # 128 + SIGPIPE, as in a shell: 0 would say "stop".
-    parser.set_defaults(run=_watch, gone=141)
+    parser.set_defaults(run=_watch, broken_pipe_status=141)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
     path, picture = arguments.file, arguments.plot
     if arguments.follow and path == "-":
-        raise _UserError("--follow needs a FILE; standard input is followed anyway")
+        raise UserError("--follow needs a FILE; standard input is followed anyway")
     stopper = _stopper(arguments)
     if picture is not None:
-        _check_picture(picture)
+        check_picture(picture)
     typed = path == "-" and sys.stdin is not None and sys.stdin.isatty()
     # A live line and what somebody types would overwrite each other.
     live = not (arguments.json or typed or sys.stdout is None) and sys.stdout.isatty()
@@ -148,41 +144,45 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 def _stopper(arguments: argparse.Namespace) -> Stopper:
     if arguments.horizon is not None and not arguments.sequential:
-        raise _UserError("--horizon needs --sequential")
+        raise UserError("--horizon needs --sequential")
     if arguments.sequential and (
         arguments.alternative != "less"
         or arguments.window is not None
         or arguments.method == "normal"
     ):
-        raise _UserError("--sequential needs --alternative less, an exact method and no --window")
+        raise UserError("--sequential needs --alternative less, an exact method and no --window")
 
     from fastal.stopping.stopper import Stopper
 
-    names = "alpha method alternative sequential horizon window min_bounds patience noise"
+    options = vars(arguments)
     try:
-        return Stopper(**{name: getattr(arguments, name) for name in names.split()})
+        return Stopper(
+            **{name: options[name] for name in Stopper().get_params() if name in options}
+        )
     except ValueError as error:  # an alpha or a horizon beyond the tables
-        raise _UserError(in_options(str(error))) from None
+        raise UserError(in_options(str(error))) from None
 
 
 def _feed(stopper: Stopper, path: str, follow: bool, report: _Report) -> None:
     """Give the stopper one line after the other until it stops or the input ends."""
-    name = _file_name(path)
+    name = file_name(path)
     what = "One number" if stopper.noise is None else "mean, var, y"
-    for number, text in _texts(name, _lines(path, follow, f"{what} a line")):
+    for number, text in numbered_texts(name, read_lines(path, follow, f"{what} per line")):
         where = f"{name}: line {number}"
         if stopper.noise is None:
-            bound = _finite(where, text)
+            bound = finite_number(where, text)
             stopper.push(bound)
         else:
             columns = re.split(r"\s*,\s*|\s+", text)
             if len(columns) != 3 or "" in columns:
-                raise _UserError(f"{where}: {_short(text)} does not have 3 columns: mean, var, y")
-            mean, var, y = (_finite(where, value) for value in columns)
+                raise UserError(
+                    f"{where}: {short_repr(text)} does not have 3 columns: mean, var, y"
+                )
+            mean, var, y = (finite_number(where, value) for value in columns)
             try:
                 stopper.update(mean, var, y)
             except ValueError as error:  # a negative variance, or a bound that overflows
-                raise _UserError(f"{where}: {_short(text)}: {error}") from None
+                raise UserError(f"{where}: {short_repr(text)}: {error}") from None
             bound = float(stopper.bounds[-1])
         report.show(stopper, bound)
         if stopper.stopped:
@@ -197,16 +197,15 @@ class _Report:
         self._width = 0  # of the live line on the screen
 
     def show(self, stopper: Stopper, bound: float) -> None:
-        n, p = len(stopper), stopper.p_value
-        said = stopper.verdict
-        stop, verdict = said.stop, str(said)
+        verdict = stopper.verdict
+        n, p, sentence = verdict.n, verdict.p_value, str(verdict)
         if self._json:
             import json
 
-            fields = {"n": n, "bound": bound, "p_value": p, "n_runs": stopper.n_runs}
-            print(json.dumps(fields | {"stop": stop, "verdict": verdict}), flush=True)
+            fields = {"n": n, "bound": bound, "p_value": p, "n_runs": verdict.n_runs}
+            print(json.dumps(fields | {"stop": verdict.stop, "verdict": sentence}), flush=True)
             return
-        line = f"{n:<5}  {bound:<12.6g}  {p:<8.2g}  {verdict}"
+        line = f"{n:<5}  {bound:<12.6g}  {p:<8.2g}  {sentence}"
         if not self._live:
             # Flushed, so that a program at the other end of a pipe has the answer at once.
             print(line, flush=True)
@@ -236,7 +235,5 @@ def _print_end(stopper: Stopper) -> None:
 def _save_picture(stopper: Stopper, path: str) -> None:
     from fastal.plotting.stopper import save_stopper
 
-    try:
+    with file_errors("--plot", path):
         save_stopper(stopper, path)
-    except OSError as error:
-        raise _UserError(f"--plot: {path}: {error.strerror}") from None

@@ -1,0 +1,328 @@
+"""How to call every public function and method that takes a count or an index, with valid arguments."""
+
+import contextlib
+from functools import cache
+
+import numpy as np
+import pytest
+from saved_states import POOL, good_state, learner, pushed
+
+import fastal
+from fastal import (
+    FixedBudget,
+    GaussianProcess,
+    MinLabels,
+    RunsDistribution,
+    Stopper,
+    StopperBatch,
+    forecast,
+    learn,
+    simulate,
+)
+from fastal.studies.label_cost import RULES, Curve, Tradeoff
+from fastal.studies.protocol import Problem, campaigns
+
+# How to call each --------------------------------------------------------------------------------
+
+X = np.random.default_rng(1).uniform(0, 5, (30, 1))
+Y = np.sin(X[:, 0])
+BOUNDS = [9.0, 8.0, 9.5, 8.5] * 4 + [1.0, 2.0, 1.5] * 4
+CLASSES = np.where(Y > 0, 1, -1)
+PROBABILITIES = [[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]
+
+
+def gp():
+    return GaussianProcess(1.0, 0.1)
+
+
+def labelled_gp():
+    model = gp()
+    model.add_batch(X[:6], Y[:6])
+    return model
+
+
+@cache
+def small_problem():
+    return Problem("artificial", X, Y, 10, gp())
+
+
+@cache
+def small_simulation():
+    return simulate(X, Y, gp=gp(), criteria=[FixedBudget(3)], n_runs=3, pool_size=5)
+
+
+@cache
+def small_campaign():
+    return campaigns(small_problem(), 3)
+
+
+@contextlib.contextmanager
+def small_paper():
+    """The experiments of the paper with data that are fitted in no time."""
+    from fastal.studies import bound_gap, protocol
+
+    def problem(name, seed=0):
+        return small_problem()._replace(name=name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "ARTIFICIAL_FIT_ROWS", 8)
+        for constant in ("CLASSIFIER_FIT_ROWS", "TIGHTNESS_POOL", "TIGHTNESS_TEST"):
+            patch.setattr(bound_gap, constant, 8)
+        patch.setattr(protocol, "problem", problem)
+        yield
+
+
+def batch():
+    streams = StopperBatch(3)
+    for value in BOUNDS:
+        streams.push([value, 1.0, -value])
+    return streams
+
+
+def tradeoff_by_hand():
+    curves = [Curve(rule, s, s, 1 - s) for rule in RULES for s in (0.2, 0.5, 0.8)]
+    return Tradeoff(curves, [], [])
+
+
+@cache
+def foreign_model():
+    gaussian_process = pytest.importorskip("sklearn.gaussian_process")
+    return gaussian_process.GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X[:5], Y[:5])
+
+
+# What a method is called on; the others are those of the saved states.
+OBJECTS = {
+    "ActiveLearner": lambda: learner(gp(), Stopper(), (0.5, -0.2, 0.1)),
+    "AllOf": lambda: pushed(Stopper(noise=0.1)) & MinLabels(3),
+    "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
+    "Campaigns": small_campaign,
+    "Criterion": lambda: pushed(FixedBudget(5)),
+    "Forecast": lambda: forecast(POOL, gp(), labelled=[0]),
+    "Run": lambda: learn(X, Y, gp=gp(), stopper=FixedBudget(3), seed=0),
+    "RunsDistribution": lambda: RunsDistribution(5, 7),
+    "Simulation": small_simulation,
+    "Stopper": lambda: pushed(Stopper(noise=0.1)),
+    "StopperBatch": batch,
+    "Tradeoff": tradeoff_by_hand,
+}
+
+
+class Call:
+    """Valid arguments; a function among them makes its argument anew for each call.
+
+    modes : argument -> others that it needs beside it.
+    few : arguments with which a call that succeeds takes long: only `FEW` are tried.
+    endless : counts that change the answer however large they are (and seeds, always).
+    called : argument -> what the message calls it, if not by its name.
+    each : an argument that holds one array for each step.
+    """
+
+    def __init__(
+        self, *valid, modes=None, few=(), endless=(), called=None, each=None, within=contextlib.nullcontext,
+        **more,
+    ):  # fmt: skip
+        self.valid = (valid[0] if valid else {}) | more
+        self.modes, self.few, self.endless = modes or {}, few, {*endless, *SEEDS}
+        self.called, self.each, self.within = called or {}, each, within
+
+    def arguments(self, argument):
+        made = self.valid | self.modes.get(argument, {})
+        return {key: value() if callable(value) else value for key, value in made.items()}
+
+
+SEEDS = ("seed", "random_state")
+TEST = (X[:3].tolist(), Y[:3].tolist())
+LABELLED = {"X": X, "y": Y}
+STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "noise": 0.1}
+SEQUENTIAL = {"sequential": True, "window": None, "alpha": 0.05}
+# `horizon` needs sequential=True, and that no window
+MODES = {"horizon": SEQUENTIAL | {"horizon": 50}, "sequential": SEQUENTIAL}
+WITHOUT_NOISE = {key: value for key, value in STOPPER.items() if key != "noise"}
+EXPERIMENT = {"runs": 2, "seed": 0, "jobs": 1, "progress": False}
+PAPER = {"few": ("runs", "seed", "jobs"), "within": small_paper}
+UPDATE = {"mean": 0.1, "var": 0.5, "y": 0.4, "noise": 0.1}
+PAC = {"loss_range": 1.0, "delta": 0.05, "kappa": 0.1}
+MODEL = {"lengthscale": [1.0, 2.0], "amplitude": 1.0}
+LEARN = {"gp": gp, "stopper": FixedBudget(4), "initial": 2, "max_labels": 6, "seed": 0}
+
+# By "function", "Class", "Class.method", or "method" if all classes have it alike.
+CALLS = {
+    "push": Call(r=0.5),
+    "extend": Call({"values": [0.5, 0.25]}),
+    # models
+    "GaussianProcess": Call(MODEL, noise=0.1, mean=0.0),
+    "GaussianProcess.add": Call(x=[0.1, 0.2], y=0.5, noise=0.1),
+    "GaussianProcess.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[0.5, 0.1], noise=[0.1, 0.2]),
+    "GaussianProcess.fit_hyperparameters": Call(
+        LABELLED, amplitude=False, ard=False, mean=False, restarts=1, seed=0,
+        bounds={"noise": (0.01, 1.0)}, few=("restarts", "seed"),
+    ),
+    "GaussianProcess.copy": Call(quiet=True),
+    "GaussianProcess.predict": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),
+    "GaussianProcess.prior_kl": Call(jitter=0.1),
+    "GaussianProcess.rewind": Call(n=2),
+    "LaplaceClassifier": Call(MODEL, kappa=0.1),
+    "LaplaceClassifier.add": Call(x=[0.1, 0.2], y=1),
+    "LaplaceClassifier.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
+    "LaplaceClassifier.averaged_probabilities": Call(mean=[0.1, 0.2], var=[0.3, 0.4]),
+    "LaplaceClassifier.expected_loss": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
+    "LaplaceClassifier.latent": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),
+    "LaplaceClassifier.predict": Call(X=[[0.1, 0.2]]),
+    "LaplaceClassifier.predict_proba": Call(X=[[0.1, 0.2]]),
+    "LaplaceClassifier.posterior_scaled": Call(scaled=[[0.1], [0.2]]),
+    "LaplaceClassifier.replay_losses": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
+    "LaplaceClassifier.rewind": Call(n=2),
+    # stoppers
+    "Stopper": Call(STOPPER, modes=MODES),
+    "Stopper.get_params": Call(deep=True),
+    "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
+    "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
+    "Stopper.set_params": Call(STOPPER, modes=MODES),
+    "Stopper.update": Call(UPDATE),
+    "Stopper.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
+    "StopperBatch": Call(WITHOUT_NOISE, modes=MODES, n_streams=3),
+    "StopperBatch.bounds": Call(stream=1),
+    "StopperBatch.push": Call({"values": [1.0, 2.0, 3.0], "where": [True, True, False]}),
+    "StopperBatch.reset": Call(streams=[0, 1]),
+    "stop_warnings": Call(bounds=BOUNDS),
+    "stopping_time": Call(STOPPER, modes=MODES, bounds=[BOUNDS] * 9, threads=1),
+    # runs
+    "RunsDistribution": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
+    **{f"RunsDistribution.{name}": Call(u=5) for name in
+       ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")},
+    "RunsDistribution.ppf": Call(q=[0.5]),
+    "RunsDistribution.rvs": Call(size=3, random_state=0),
+    "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
+    "runs_test": Call(x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, continuity=False),
+    "look_level": Call(alpha=0.05, horizon=50),
+    "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False),
+    # bounds
+    "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
+    "bound_constant": Call(a=0.0, b=1.0),
+    "bounds_of": Call(UPDATE),
+    "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
+    "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
+    "gp_kl": Call(UPDATE),
+    "gp_prior_kl": Call(cov=[[1.0]], y=[0.5], noise=[0.1], mean=0.0, jitter=0.1),
+    "mcallester_bound": Call(risk=0.1, kl=1.0, n=10, delta=0.05, endless="n"),
+    "update_from": Call(criterion=Stopper, model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
+    # criteria
+    "AllOf.update": Call(UPDATE),
+    "AnyOf.update": Call(UPDATE),
+    "CrossValidation": Call(threshold=0.1, folds=3),
+    "ErrorStability": Call(threshold=0.1),
+    "ErrorStability.update": Call(kl=[0.5]),
+    "FixedBudget": Call(n=5),
+    "GroundTruth": Call(X_test=X, y_test=Y, threshold=0.1),
+    "LookAhead": Call(
+        eps=None, price=None, paper=False, modes={"eps": {"eps": 0.1}, "price": {"price": 0.1}}
+    ),
+    "LookAhead.update": Call(UPDATE),
+    "MaxUncertainty": Call(threshold=0.1),
+    "MaxUncertainty.update": Call(probabilities=PROBABILITIES),
+    "MaxVariance": Call(threshold=0.1),
+    "MaxVariance.update": Call(var=[0.5, 0.1]),
+    "MinLabels": Call(n=5),
+    "OverallUncertainty": Call(threshold=0.1),
+    "OverallUncertainty.update": Call(probabilities=PROBABILITIES),
+    "PACBayes": Call(PAC, threshold=0.1),
+    "StabilizingPredictions": Call(cutoff=0.9, window=2),
+    "StabilizingPredictions.update": Call(predictions=[0, 1, 1]),
+    "cohen_kappa": Call(a=[0, 1, 1], b=[0, 1, 0]),
+    "cross_validation_error": Call(gp=labelled_gp, folds=3),
+    "cross_validation_errors": Call(LABELLED, gp=gp, folds=3),
+    "entropies": Call(p=PROBABILITIES),
+    "error_gap": Call(kl=[0.5]),
+    "error_stability_stop": Call(kl=[0.5, 0.1], threshold=0.1),
+    "expected_loss": Call(LABELLED, gp=labelled_gp),
+    "expected_losses": Call(LABELLED, gp=gp, X_test=X, y_test=Y),
+    "first_crossing": Call(history=[0.5, 0.1], threshold=0.2, rises=False),
+    "max_uncertainty_stop": Call(
+        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
+    ),
+    "max_variances": Call(gp=gp, X=X, order=[0, 1]),
+    "overall_uncertainty_stop": Call(
+        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
+    ),
+    "pac_bayes_bound": Call(PAC, gp=labelled_gp),
+    "pac_bayes_bounds": Call(PAC | LABELLED, gp=gp),
+    "stabilizing_predictions_stop": Call(
+        predictions=[[0, 1, 1]] * 3, cutoff=0.9, window=2, each="predictions"
+    ),
+    # learning
+    "ActiveLearner": Call(LEARN, X=X),
+    "ActiveLearner.from_dict": Call(state=lambda: good_state("ActiveLearner"), X=POOL),
+    "ActiveLearner.run": Call(test=([[0.1, 0.2]], [0.5]), threads=1),
+    "ActiveLearner.tell": Call(y=0.5),
+    "Run.resume": Call(labels=Y, max_labels=6, test=TEST, threads=1, called={"labels": "y"}),
+    "learn": Call(
+        LEARN, X=X, y_or_oracle=Y, test=TEST, threads=1, progress=False,
+        called={"y_or_oracle": "y"},
+    ),
+    # forecasts
+    "Forecast.bought_by": Call(labels=2),
+    "Forecast.labels_at_price": Call(price=0.1),
+    "Forecast.labels_for": Call(eps=0.1),
+    "forecast": Call(
+        X=POOL, gp=gp, labelled=[0], horizon=5, reference=POOL[:3].tolist(), samples=4, seed=0,
+        modes={"samples": {"reference": None}},
+    ),
+    # simulations and experiments
+    "Campaigns.stops": Call(criterion="max_variance", threshold=0.1),
+    "Problem": Call(name="data", X=X, y=Y, pool_size=5, gp=gp),
+    "Simulation.history": Call(j=0),
+    "Simulation.pool": Call(run=1),
+    "Tradeoff.unused_at": Call(rule="eps", labels=0.5),
+    "artificial": Call(n=5, noise=0.1, seed=0, endless="n"),
+    "artificial_mean": Call(x=[0.5]),
+    "campaigns": Call(
+        EXPERIMENT, problem=small_problem(), others=True, few=("runs", "seed", "jobs")
+    ),
+    "compare": Call(
+        EXPERIMENT | LABELLED, gp=gp, pool_size=5, few=("runs", "seed", "jobs", "pool_size")
+    ),
+    "fit": Call(X=X[:8], y=Y[:8], rows=5, seed=0, few=("rows", "seed")),
+    "first_crossings": Call(histories=np.ones((2, 3)), thresholds=np.ones(2), rises=False),
+    "outcomes": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
+    "problem": Call(name="artificial", seed=0, few=("seed",), within=small_paper),
+    "problems": Call(names=["artificial"], seed=0, jobs=1, **PAPER),
+    "sign_of_sine": Call(n=5, rng=lambda: np.random.default_rng(0), endless="n"),
+    "simulate": Call(
+        LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
+        n_jobs=1, progress=False, few=("n_runs", "seed", "n_jobs"), endless=("n_runs",),
+    ),
+    "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
+    "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
+    "tradeoff": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
+}  # fmt: skip
+
+# There for the sake of scikit-learn, nothing looks at it; not an argument, as is documented.
+IGNORED = {("Stopper.get_params", "deep"), ("StopperBatch", "noise")}
+
+
+def call_of(name, argument):
+    call = CALLS.get(name) or CALLS.get(name.partition(".")[2])
+    if call is None:
+        pytest.fail(f"add {name!r} to CALLS in {__file__}: how to call it, small and cheap")
+    if argument not in call.arguments(argument):
+        pytest.fail(f"add a valid `{argument}` to CALLS[{name!r}] in {__file__}")
+    return call
+
+
+def snapshot(value):
+    """Return something that differs if the value has changed."""
+    if isinstance(value, StopperBatch):
+        return repr((value.n, value.n_runs, value.p_value, value.stopped_at, value.median))
+    if isinstance(value, fastal.Run):
+        return snapshot([value.to_dict(), value._learner.to_dict(), value._learner.stopper])
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, dict):
+        return [(key, snapshot(inner)) for key, inner in value.items()]
+    if isinstance(value, list | tuple):
+        return [snapshot(inner) for inner in value]
+    if isinstance(value, int):
+        return hex(value)  # there is no limit to its digits
+    if isinstance(value, np.generic):
+        return snapshot(value.item())
+    return repr(value.to_dict() if hasattr(value, "to_dict") else value)
