@@ -196,7 +196,7 @@ class _InverseCriterion(ModelCriterion):
     # Not among the attributes, which are the state of a criterion: this only saves time.
     __slots__ = ("_spare",)
 
-    # What the last measure needed. Whoever computes the next one takes it away meanwhile.
+    # What the last measure needed. A thread that computes a measure takes it out meanwhile.
     _spare: list[LabelInverses]
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -441,7 +441,7 @@ def pac_bayes_bounds(
 class GroundTruth(ModelCriterion):
     """Stop when the expected loss on a test set has fallen far enough below the prior's.
 
-    The paper's criterion 2 (section 5.2), for experiments: whoever has a test set needs no
+    The paper's criterion 2 (section 5.2), for experiments: with a test set one needs no
     criterion.
 
     Parameters

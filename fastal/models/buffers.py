@@ -89,7 +89,7 @@ def enlarge(now: Now, total: int) -> Buffers:
 
 
 def expected_features(now: Now) -> int | None:
-    """Return how many features an input must have, None if any will do."""
+    """Return how many features an input must have, None if any number is fine."""
     n, kept = now
     if n > 0:
         return len(kept.Z)
@@ -114,7 +114,7 @@ def solve_rows(L: Array, B: Array, n: int) -> None:
 def _square(capacity: int) -> Array:
     """Return a square buffer of zeros that begins at the beginning of a cache line.
 
-    Zeros, not empty: the upper triangle of the factor stays zero, and memory that nobody touches
+    Zeros, not empty: the upper triangle of the factor stays zero, and untouched memory
     costs nothing.
     """
     buffer = np.zeros(capacity * capacity + 8)

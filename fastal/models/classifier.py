@@ -43,7 +43,7 @@ class LaplaceClassifier(KernelModel):
     """Gaussian-process classification of two classes that grows label by label.
 
     The posterior of the latent function is approximated by a Gaussian at its mode (Laplace). After
-    a label the mode is found anew from the old one, and the bound ``r_t`` comes with it: the
+    a label a new mode is found from the old one, and the bound ``r_t`` comes with it: the
     divergence of the approximations before and after the label (Corollary 1).
 
     Parameters
@@ -78,8 +78,8 @@ class LaplaceClassifier(KernelModel):
     factorisations as a rule: steps go on with the factor of the old mode while they converge. The
     absolute error of ``r_t`` is below 1e-13 times the amplitude (or 1e-13, if that is more).
 
-    Threads may share a classifier: changes wait for one another, and none is lost. Whoever reads
-    sees the labels of one moment, and waits for nobody.
+    Threads may share a classifier: changes wait for one another, and none is lost. A reader sees
+    the labels of one moment, and does not wait.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class LaplaceClassifier(KernelModel):
         return self._now.state
 
     def _expected(self, now: Now | None = None) -> int | None:
-        """Return how many features an input must have, None if any will do."""
+        """Return how many features an input must have, None if any number is fine."""
         now = now or self._now
         if now.n > 0:
             return now.features
@@ -240,7 +240,7 @@ class LaplaceClassifier(KernelModel):
             return self._append(self._scaled("X", inputs), signs, negative)
 
     def _append(self, scaled: Array, signs: Array, negative: int | None) -> Array:
-        """Add m labels, or none of them, whoever has the turn; scaled : (d, m), signs : (m,)."""
+        """Add m labels, or none of them, inside the turn; scaled : (d, m), signs : (m,)."""
         state = self._room(len(scaled), signs.size)
         start, work = self._now.n, self._now.work
         bounds = np.empty(signs.size)
@@ -624,7 +624,7 @@ class LaplaceClassifier(KernelModel):
     # Keeping.
 
     def rewind(self, n: int) -> None:
-        """Forget all labels but the first `n`; their mode is found anew.
+        """Forget all labels but the first `n`; their mode is computed again.
 
         Parameters
         ----------

@@ -56,8 +56,8 @@ class GaussianProcess(GrowingProcess):
     A pivot that is not above four roundings of its diagonal entry raises LinAlgError: the
     label repeats what the factor already knows to the last digit.
 
-    Threads may share a process: changes wait for one another, and none is lost. Whoever reads sees
-    the labels of one moment, and waits for nobody.
+    Threads may share a process: changes wait for one another, and none is lost. A reader sees the
+    labels of one moment, and does not wait.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class GaussianProcess(GrowingProcess):
         if known is not None and known[0] is now:
             return known[1]
         alpha = posterior.weights(now)
-        if self._now is now:  # else buffers that nobody needs would stay
+        if self._now is now:  # else it would keep old buffers in memory
             self._alpha = now, alpha
         return alpha
 
@@ -427,7 +427,7 @@ class GaussianProcess(GrowingProcess):
         -------
         float
             0 if there are no labels. A healthy factor stays below
-            ``4 t eps (amplitude + noise)``; `refresh` starts anew.
+            ``4 t eps (amplitude + noise)``; `refresh` computes it from scratch.
 
         Examples
         --------

@@ -156,8 +156,8 @@ class GrowingProcess(KernelModel):
     def _read(self, look: Callable[[Now], Found]) -> Found:
         """Return what `look` finds among the labels of one moment.
 
-        Labels that are added leave the others as they are. Only if it was rewound meanwhile, rows
-        may be new: then once more, while nobody changes it.
+        New labels leave the others as they are. Only a `rewind` meanwhile lets rows be written
+        again: then `look` is called once more, under the lock.
         """
         now = self._now
         try:
@@ -309,7 +309,7 @@ class GrowingProcess(KernelModel):
             return self._append(scaled, targets, variances)
 
     def _append(self, scaled: Array, y: Array, noise: Array) -> Array:
-        """Add m labels, or none of them, whoever has the turn; return their bounds.
+        """Add m labels, or none of them, inside the turn; return their bounds.
 
         scaled : (d, m).  y, noise : (m,).
         """
