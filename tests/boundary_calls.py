@@ -13,6 +13,7 @@ from fastal import (
     GaussianProcess,
     MinLabels,
     RunsDistribution,
+    StillToCome,
     Stopper,
     StopperBatch,
     forecast,
@@ -101,6 +102,7 @@ OBJECTS = {
     "Run": lambda: learn(X, Y, gp=gp(), stopper=FixedBudget(3), seed=0),
     "RunsDistribution": lambda: RunsDistribution(5, 7),
     "Simulation": small_simulation,
+    "StillToCome": lambda: pushed(StillToCome(horizon=50, noise=0.1)),
     "Stopper": lambda: pushed(Stopper(noise=0.1)),
     "StopperBatch": batch,
     "Tradeoff": tradeoff_by_hand,
@@ -134,6 +136,7 @@ SEEDS = ("seed", "random_state")
 TEST = (X[:3].tolist(), Y[:3].tolist())
 LABELLED = {"X": X, "y": Y}
 STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "noise": 0.1}
+STILL = {"share": 0.05, "horizon": 50, "window": 5, "noise": 0.1}
 SEQUENTIAL = {"sequential": True, "window": None, "alpha": 0.05}
 # `horizon` needs sequential=True, and that no window
 MODES = {"horizon": SEQUENTIAL | {"horizon": 50}, "sequential": SEQUENTIAL}
@@ -173,6 +176,14 @@ CALLS = {
     "LaplaceClassifier.replay_losses": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
+    "StillToCome": Call(STILL),
+    "StillToCome.get_params": Call(deep=True),
+    "StillToCome.observe": Call(x=[0.1, 0.2], y=0.5),
+    "StillToCome.recompute": Call(LABELLED, gp=gp, initial=1),
+    "StillToCome.set_params": Call(STILL),
+    "StillToCome.update": Call(UPDATE),
+    "StillToCome.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
+    "still_to_come": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
     "Stopper.get_params": Call(deep=True),
     "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
@@ -297,7 +308,11 @@ CALLS = {
 }  # fmt: skip
 
 # There for the sake of scikit-learn, nothing looks at it; not an argument, as is documented.
-IGNORED = {("Stopper.get_params", "deep"), ("StopperBatch", "noise")}
+IGNORED = {
+    ("Stopper.get_params", "deep"),
+    ("StillToCome.get_params", "deep"),
+    ("StopperBatch", "noise"),
+}
 
 
 def call_of(name, argument):

@@ -29,6 +29,7 @@ from fastal import (
     FixedBudget,
     LookAhead,
     RunsDistribution,
+    StillToCome,
     Stopper,
     StopperBatch,
     false_stop_probability,
@@ -54,16 +55,17 @@ NOT_WALKED = {
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
     "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "Distance", "Failure", "Forecast",
-    "Outcome", "Row", "Run", "RunsTestResult", "Simulation", "Source", "Table1", "Tightness",
-    "Tradeoff", "Verdict",
+    "Outcome", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict", "Table1",
+    "Tightness", "Tradeoff", "Verdict",
 }  # fmt: skip
 
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
-    "AllOf", "AnyOf", "CampaignView", "ClassSelection", "Criterion", "Decision", "Evidence", "FinishedRun", "ByBounds", "ErrorCurves", "Labels", "Measured", "Model", "crossing_counts", "left_warning", "percent", "minimise_from", "rho_of", "Prior",
-    "Record", "Selection", "aligned", "check_test_set",
-    "no_stop_reason", "prior_loss", "warn_if_far", "whitened", "write_csv",
+    "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
+    "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
+    "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
+    "no_stop_reason", "percent", "prior_loss", "rho_of", "warn_if_far", "whitened", "write_csv",
 }  # fmt: skip
 
 
@@ -116,14 +118,14 @@ def documented_types(documentation):
 
 
 @cache
-def arguments_of(function):
+def arguments_of(function, settings=Stopper):
     """Return name -> "count", "number" or "flag", from annotations and documentation."""
     documentation = inspect.getdoc(function) or ""
     said = documented_types(documentation)
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and "rguments of" in documentation:
-            found |= arguments_of(Stopper)  # `**settings`, `**params`
+            found |= arguments_of(settings)  # `**settings`, `**params`
         note = re.sub(r"Callable\[\[.*?\], \w+\]|dict\[.*\]", "", str(parameter.annotation))
         if re.search(r"\bint\b", f"{note} {said.get(name, '')}"):
             found[name] = "count"
@@ -136,6 +138,11 @@ def arguments_of(function):
     return found
 
 
+def owner_of(name):
+    """Return the class whose arguments a method's ``**params`` are."""
+    return StillToCome if name.startswith("StillToCome.") else Stopper
+
+
 # Numbers and arrays of them, annotated as anything or as a dict of them.
 UNTYPED = ("x", "y", "noise", "test", "bounds", "values")
 
@@ -143,7 +150,7 @@ FOUND = discovered()
 ARGUMENTS = [
     (name, argument, kind)
     for name, function in FOUND.items()
-    for argument, kind in arguments_of(function).items()
+    for argument, kind in arguments_of(function, owner_of(name)).items()
 ]
 
 
@@ -227,7 +234,7 @@ def attempt(name, argument, value):
             owner = None  # a class method
         else:
             owner = owner()
-            if name == "Stopper.observe":
+            if name in ("StillToCome.observe", "Stopper.observe"):
                 owner = Stopper(gp=process())
             if name == "GaussianProcess.fit_hyperparameters":
                 owner = gp()
