@@ -41,7 +41,7 @@ __all__ = [
 
 @jit
 def stopper_new(alpha: float) -> int:
-    """Return the handle of a new stopper with level alpha.
+    """Return the handle of a new stopper with level alpha; it stops only if the bounds fell.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def stopper_free(handle: int) -> None:
 
 @jit
 def stopping_time(bounds: NDArray[np.float64], alpha: float) -> int:
-    """Return how many bounds it takes to stop.
+    """Return how many bounds it takes to stop; only a rejection where they fell counts.
 
     Parameters
     ----------

@@ -110,6 +110,7 @@ class Criterion(ABC):
     _writing: OneWriter | None
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
+    _format: ClassVar[int] = FORMAT  # version of the states that `to_dict` writes
 
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
@@ -168,6 +169,11 @@ class Criterion(ABC):
         raise TypeError(
             f"a {type(self).__name__} cannot be saved: it defines no to_dict and _from_state"
         )
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
+        """Return a state of an older version as this one would have written it."""
+        return state
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Criterion:
@@ -309,12 +315,12 @@ class Criterion(ABC):
             raise ValueError(
                 f"`state` must describe a {cls.__name__}, got kind {check.short_repr(kind)}"
             )
-        if type(version) is not int or version != FORMAT:
+        if type(version) is not int or not (FORMAT <= version <= found._format):
             raise ValueError(
-                f"`state` must have version {FORMAT}, got {check.short_repr(version)}: "
+                f"`state` must have version {found._format}, got {check.short_repr(version)}: "
                 "it was written by another version of fastal"
             )
-        made = found._from_state(state)
+        made = found._from_state(found._upgraded(state, version))
         assert isinstance(made, cls)
         return made
 

@@ -29,6 +29,7 @@ from fastal._types import Array, Ints
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.models.gp import GaussianProcess
 from fastal.simulation.campaigns import simulate
+from fastal.stopping.stopper import Stopper
 from fastal.studies.names import DATASETS
 
 if TYPE_CHECKING:
@@ -252,6 +253,7 @@ def campaigns(
         problem.X,
         problem.y,
         gp=problem.gp,
+        stopper=Stopper(fall=False),  # the letter of the paper
         criteria=(*judges, *more),
         n_runs=count,
         pool_size=problem.pool_size,

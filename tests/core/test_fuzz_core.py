@@ -16,6 +16,7 @@ import random
 import sys
 from array import array
 from bisect import bisect_left
+from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
@@ -89,9 +90,11 @@ class Twin:
 
     def __init__(
         self, alpha, method=0, window=0, alternative=0, min_bounds=0, patience=1, horizon=0,
-        falling=False,
+        falling=False, fall=False,
     ):  # fmt: skip
-        self.rule = (alpha, method, window, alternative, min_bounds, patience, horizon, falling)
+        self.rule = (
+            alpha, method, window, alternative, min_bounds, patience, horizon, falling, fall
+        )  # fmt: skip
         self.window = window
         self.reset()
 
@@ -99,12 +102,13 @@ class Twin:
         self.values = []
         self.streak = self.stopped_at = self.runs = self.below = self.above = 0
         self.median, self.rejects, self.p = None, False, 1.0
+        self.fell = self.rose = False
 
     def tested(self):
         return self.values[-self.window :] if self.window else self.values
 
     def push(self, value):
-        alpha, method, _, alternative, min_bounds, patience, horizon, falling = self.rule
+        alpha, method, _, alternative, min_bounds, patience, horizon, falling, fall = self.rule
         self.values.append(value)
         tested = self.tested()
         n = len(tested)
@@ -120,7 +124,17 @@ class Twin:
         if falling and n >= 16:
             alpha *= (1 + math.log2(n / 16)) ** -2
         self.rejects = self.below > 0 < self.above and self.p <= alpha
-        self.streak = self.streak + 1 if self.rejects else 0
+        if fall and alternative == 0 and self.below > 0 < self.above:
+            places = sum(i for i, high in enumerate(sides) if not high)
+            high, low = (
+                Fraction(n * (n - 1) // 2 - places, self.above),
+                Fraction(places, self.below),
+            )
+            self.fell, self.rose = high < low, high > low
+        else:
+            self.fell = self.rose = False
+        counts = self.rejects and (self.fell or not fall or alternative != 0)
+        self.streak = self.streak + 1 if counts else 0
         if (
             not self.stopped_at
             and self.streak >= patience
@@ -128,7 +142,7 @@ class Twin:
             and (not horizon or len(self.values) <= horizon)
         ):
             self.stopped_at = len(self.values)
-        return self.rejects
+        return counts
 
     def extend(self, values):
         return [self.push(value) for value in values]
@@ -231,6 +245,7 @@ def random_rule(rng):
         rng.choice(PATIENCE),
         rng.choice(HORIZONS),
         rng.random() < 0.25,
+        rng.random() < 0.6,
     )
 
 
@@ -325,6 +340,7 @@ class Tracker(Stream):
             twin.state(),
         )
         equal(tracker.rejects, twin.rejects)
+        equal((tracker.fell, tracker.rose), (twin.fell, twin.rose))
         p = tracker.p_value(twin.rule[3])
         if not same_p(p, twin.p, twin.below + twin.above):
             # two erfc of arguments that were rounded differently
@@ -429,8 +445,9 @@ class Public(Stream):
                 "sequential": True,
                 "horizon": rng.choice((None, 10, 40, 1000)),
                 "patience": rng.choice(PATIENCE),
+                "fall": rng.random() < 0.5,
             }
-        _, method, window, alternative, min_bounds, patience, *_ = random_rule(rng)
+        _, method, window, alternative, min_bounds, patience, *_, fall = random_rule(rng)
         return {
             "alpha": rng.choice(LEVELS[1:]),
             "method": METHODS[method],
@@ -438,6 +455,7 @@ class Public(Stream):
             "window": window or None,
             "min_bounds": min_bounds or None,
             "patience": patience,
+            "fall": fall,
         }
 
     def begin(self):
@@ -455,6 +473,7 @@ class Public(Stream):
             s.patience,
             s.horizon or 0,
             s._falling,
+            s.fall,
         )
 
     def check(self):
@@ -625,7 +644,7 @@ class Entries(Stream):
     def begin(self):
         alpha = self.rng.choice(LEVELS)
         window = self.rng.choice(HUGE_WINDOWS if self.rng.random() < 0.2 else WINDOWS)
-        self.handle, self.twin = entry_new(alpha, window), Twin(alpha, 0, window)
+        self.handle, self.twin = entry_new(alpha, window), Twin(alpha, 0, window, fall=True)
         equal(self.handle != 0, True)
 
     def close(self):
@@ -658,7 +677,7 @@ class Handles(Stream):
 
     def begin(self):
         alpha = self.rng.choice(LEVELS[1:])
-        self.handle, self.twin = jit.stopper_new(alpha), Twin(alpha)
+        self.handle, self.twin = jit.stopper_new(alpha), Twin(alpha, fall=True)
 
     def close(self):
         jit.stopper_free(self.handle)

@@ -107,6 +107,12 @@ def _add_watch(commands: Commands) -> None:
     ):
         parser.add_argument(option, type=_count(minimum), default=default, metavar="N", help=text)
     parser.add_argument(
+        "--no-fall",
+        dest="fall",
+        action="store_false",
+        help="stop on a rise of the bounds as well, by the letter of the paper",
+    )
+    parser.add_argument(
         "--json",
         action="store_true",
         help="print JSON lines: n, bound, p_value, n_runs, stop (true, false, or null: too early "
@@ -159,7 +165,7 @@ def _stopper(arguments: argparse.Namespace) -> Stopper:
 
     from fastal.stopping.stopper import Stopper
 
-    names = "alpha method alternative sequential horizon window min_bounds patience noise"
+    names = "alpha method alternative sequential horizon window min_bounds patience fall noise"
     try:
         return Stopper(**{name: getattr(arguments, name) for name in names.split()})
     except ValueError as error:  # an alpha or a horizon beyond the tables
