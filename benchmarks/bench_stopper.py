@@ -249,7 +249,16 @@ class FalseStopsOfOptions:
     """What each option does to the chance of stopping within 100 random bounds."""
 
     params = (
-        ["plain", "patience=3", "min_bounds=30", "window=50", "window=30", "normal", "two-sided"],
+        [
+            "plain",
+            "fall=0",
+            "patience=3",
+            "min_bounds=30",
+            "window=50",
+            "window=30",
+            "normal",
+            "two-sided",
+        ],
         [20_000, 400_000],
     )
     param_names = ("option", "streams")
@@ -257,6 +266,8 @@ class FalseStopsOfOptions:
     def track_percent_stopped(self, option, streams):
         name, _, value = option.partition("=")
         settings = {name: int(value)} if value else {}
+        if name == "fall":
+            settings = {"fall": False}
         if option == "normal":
             settings = {"method": option}
         elif option == "two-sided":

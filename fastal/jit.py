@@ -53,7 +53,7 @@ __all__ = [
 
 @jit
 def stopper_new(alpha: float) -> int:
-    """Return the handle of a new stopper with level alpha.
+    """Return the handle of a new stopper with level alpha; it stops only if the bounds fell.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def still_free(handle: int) -> None:
 
 @jit
 def stopping_time(bounds: NDArray[np.float64], alpha: float) -> int:
-    """Return how many bounds it takes to stop.
+    """Return how many bounds it takes to stop; only a rejection where they fell counts.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class Call:
 SEEDS = ("seed", "random_state")
 TEST = (X[:3].tolist(), Y[:3].tolist())
 LABELLED = {"X": X, "y": Y}
-STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "noise": 0.1}
+STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "fall": True, "noise": 0.1}
 STILL = {"share": 0.05, "horizon": 50, "window": 5, "noise": 0.1}
 SEQUENTIAL = {"sequential": True, "window": None, "alpha": 0.05}
 # `horizon` needs sequential=True, and that no window
@@ -205,8 +205,8 @@ CALLS = {
     "RunsDistribution.rvs": Call(size=3, random_state=0),
     "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
     "runs_test": Call(x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, continuity=False),
-    "look_level": Call(alpha=0.05, horizon=50),
-    "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False),
+    "look_level": Call(alpha=0.05, horizon=50, fall=False),
+    "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False, fall=False),
     # bounds
     "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
     "bound_constant": Call(a=0.0, b=1.0),

@@ -6,6 +6,7 @@ import operator
 import sys
 from array import array
 from bisect import bisect_left
+from fractions import Fraction
 from functools import lru_cache, partial
 
 from fastal import reference
@@ -64,9 +65,11 @@ class Twin:
 
     def __init__(
         self, alpha, method=0, window=0, alternative=0, min_bounds=0, patience=1, horizon=0,
-        falling=False,
+        falling=False, fall=False,
     ):  # fmt: skip
-        self.rule = (alpha, method, window, alternative, min_bounds, patience, horizon, falling)
+        self.rule = (
+            alpha, method, window, alternative, min_bounds, patience, horizon, falling, fall
+        )  # fmt: skip
         self.window = window
         self.reset()
 
@@ -74,12 +77,13 @@ class Twin:
         self.values = []
         self.streak = self.stopped_at = self.runs = self.below = self.above = 0
         self.median, self.rejects, self.p = None, False, 1.0
+        self.fell = self.rose = False
 
     def tested(self):
         return self.values[-self.window :] if self.window else self.values
 
     def push(self, value):
-        alpha, method, _, alternative, min_bounds, patience, horizon, falling = self.rule
+        alpha, method, _, alternative, min_bounds, patience, horizon, falling, fall = self.rule
         self.values.append(value)
         tested = self.tested()
         n = len(tested)
@@ -95,7 +99,17 @@ class Twin:
         if falling and n >= 16:
             alpha *= (1 + math.log2(n / 16)) ** -2
         self.rejects = self.below > 0 < self.above and self.p <= alpha
-        self.streak = self.streak + 1 if self.rejects else 0
+        if fall and alternative == 0 and self.below > 0 < self.above:
+            places = sum(i for i, high in enumerate(sides) if not high)
+            high, low = (
+                Fraction(n * (n - 1) // 2 - places, self.above),
+                Fraction(places, self.below),
+            )
+            self.fell, self.rose = high < low, high > low
+        else:
+            self.fell = self.rose = False
+        counts = self.rejects and (self.fell or not fall or alternative != 0)
+        self.streak = self.streak + 1 if counts else 0
         if (
             not self.stopped_at
             and self.streak >= patience
@@ -103,7 +117,7 @@ class Twin:
             and (not horizon or len(self.values) <= horizon)
         ):
             self.stopped_at = len(self.values)
-        return self.rejects
+        return counts
 
     def extend(self, values):
         return [self.push(value) for value in values]
@@ -206,6 +220,7 @@ def random_rule(rng):
         rng.choice(PATIENCE),
         rng.choice(HORIZONS),
         rng.random() < 0.25,
+        rng.random() < 0.6,
     )
 
 

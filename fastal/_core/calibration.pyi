@@ -4,4 +4,6 @@ from numpy.typing import NDArray
 _Doubles = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
-def least_p_values(bounds: _Doubles, weighted: bool, horizons: _Ints, out: _Doubles) -> bool: ...
+def least_p_values(
+    bounds: _Doubles, weighted: bool, fall: bool, horizons: _Ints, out: _Doubles
+) -> bool: ...

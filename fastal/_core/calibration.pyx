@@ -16,11 +16,12 @@ from fastal._core.tracker cimport (
 )
 
 
-def least_p_values(const double[:, ::1] bounds, bint weighted, const int64_t[::1] horizons,
-                   double[:, ::1] out):
+def least_p_values(const double[:, ::1] bounds, bint weighted, bint fall,
+                   const int64_t[::1] horizons, double[:, ::1] out):
     """Fill out[i, j] with the least P(U <= u) over the first horizons[j] bounds of row i.
 
-    The p-value at T bounds is divided by w(T) if `weighted`. A look costs an exact tail only where
+    The p-value at T bounds is divided by w(T) if `weighted`; with `fall` it is 1 where the bounds
+    did not fall. A look costs an exact tail only where
     it could lower the minimum: the level of the tracker follows the minimum.
     """
     cdef RunsRule rule
@@ -28,7 +29,7 @@ def least_p_values(const double[:, ::1] bounds, bint weighted, const int64_t[::1
     cdef int64_t i, j, k
     cdef double least, p
     memset(&rule, 0, sizeof(RunsRule))
-    rule.method, rule.patience, rule.falling = 1, 1, weighted
+    rule.method, rule.patience, rule.falling, rule.fall = 1, 1, weighted, fall
     rule.alpha = 1
     with nogil:
         t = tracker_new_with(rule)

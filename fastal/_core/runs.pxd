@@ -26,6 +26,7 @@ from fastal._core.tracker cimport (
     RunsTracker,
     Tracker,
     level_factor,
+    tracker_fell,
     tracker_free,
     tracker_n_runs,
     tracker_new,

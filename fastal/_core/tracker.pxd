@@ -19,6 +19,7 @@ cdef struct RunsRule:
     int64_t min_bounds      # no stop before
     int64_t patience        # rejections in a row that stop
     int64_t horizon         # no stop after; 0: none
+    bint fall               # a rejection counts only if the values fell; for LESS only
 
 cdef struct Tracker:
     RunsRule rule
@@ -31,6 +32,7 @@ cdef struct Tracker:
     int64_t n               # values in the test: n_pushed, or at most window
     int64_t n_below
     int64_t crossings       # runs - 1
+    int64_t places_below    # with fall: sum of the places of the values below the median, else 0
     double median
     int64_t streak          # rejections in a row
     int64_t stopped_at      # n_pushed at the stop, 0 before it
@@ -43,6 +45,7 @@ cdef struct Tracker:
     double *values
     int64_t values_capacity
     Node *nodes
+    int64_t *places         # with fall: sum of the places, counted from 0, of each node; else NULL
     uint64_t *table         # half of the hash and the number of the node; all ones if empty
     void *heap_memory
     Entry *heaps            # values below the median from the left, the others from the right
@@ -62,12 +65,14 @@ cdef double level_factor(int64_t n) noexcept nogil
 # The runs test of a growing sequence about its running median.
 # tracker_new: NULL when there is no memory, or for what is no rule: alpha outside (0, 1], a window
 #               other than 0 or at least 2, a negative count, patience below 1. window = 0 tests all
-#               values, else the last `window`.
-# tracker_push: 1 = P(U <= runs) <= alpha, 0 = not; -1 = no memory, -2 = value not finite,
-#               -3 = NULL, and in these three cases the tracker is as before.
+#               values, else the last `window`. Its rule has fall = 1.
+# tracker_push: 1 = P(U <= runs) <= alpha and, with fall, the values fell; 0 = not; -1 = no memory,
+#               -2 = value not finite, -3 = NULL, and in these three cases the tracker is as before.
+# tracker_fell: 1 = the values at or above the median came earlier, by the mean of their places,
+#               than those below; 0 = not, or one side is empty, or the rule has no fall.
 # tracker_reserve: whether the next push is sure to find memory.
 # tracker_stopped_at: number of values at the first stop, 0 before it; a stop is for ever.
-# For NULL: tracker_stopped_at and tracker_n_runs are 0, tracker_p_value is NaN.
+# For NULL: tracker_stopped_at, tracker_n_runs and tracker_fell are 0, tracker_p_value is NaN.
 cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil
 cdef Tracker *tracker_new_with(RunsRule rule) noexcept nogil
 cdef int tracker_push(Tracker *tracker, double value) noexcept nogil
@@ -75,6 +80,7 @@ cdef bint tracker_reserve(Tracker *tracker) noexcept nogil
 cdef int64_t tracker_stopped_at(Tracker *tracker) noexcept nogil
 cdef double tracker_p_value(Tracker *tracker) noexcept nogil
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil
+cdef bint tracker_fell(Tracker *tracker) noexcept nogil
 cdef void tracker_reset(Tracker *tracker) noexcept nogil
 cdef void tracker_free(Tracker *tracker) noexcept nogil
 

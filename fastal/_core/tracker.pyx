@@ -160,6 +160,7 @@ cdef bint reserve_nodes(Tracker *t, int64_t n) noexcept nogil:
         capacity *= 2
     # buffers that did grow stay usable at the old capacity if a later one cannot
     if not (resize(<void **>&t.nodes, capacity, sizeof(Node))
+            and (not t.rule.fall or resize(<void **>&t.places, capacity, sizeof(int64_t)))
             and resize(<void **>&t.table, 2 * capacity, sizeof(uint64_t))
             and reserve_heaps(t, capacity)):
         return False
@@ -202,6 +203,8 @@ cdef inline Node *upper_top(Tracker *t) noexcept nogil:
 
 cdef inline void lower_to_upper(Tracker *t) noexcept nogil:
     cdef int64_t node = lower_root(t).node
+    if t.rule.fall:
+        t.places_below -= t.places[node]
     lower_pop(t)
     upper_push(t, node)
     t.n_below -= t.nodes[node].count
@@ -210,6 +213,8 @@ cdef inline void lower_to_upper(Tracker *t) noexcept nogil:
 
 cdef inline void upper_to_lower(Tracker *t) noexcept nogil:
     cdef int64_t node = upper_root(t).node
+    if t.rule.fall:
+        t.places_below += t.places[node]
     upper_pop(t)
     lower_push(t, node)
     t.n_below += t.nodes[node].count
@@ -225,6 +230,8 @@ cdef void drop_unused(Tracker *t) noexcept nogil:
     for i in range(t.n_nodes):
         if t.nodes[i].count > 0:
             t.nodes[kept] = t.nodes[i]
+            if t.rule.fall:
+                t.places[kept] = t.places[i]
             if t.nodes[kept].value < t.median:
                 lower_push(t, kept)
             else:
@@ -279,18 +286,24 @@ cdef inline void link_neighbours(Tracker *t, int first, int second, int sign) no
 
 
 cdef void forget_oldest(Tracker *t) noexcept nogil:
-    cdef double *oldest = t.values + (t.n_pushed - t.n)
+    cdef int64_t place = t.n_pushed - t.n
+    cdef double *oldest = t.values + place
     cdef int node = node_of(t, oldest[0])
     link_neighbours(t, node, node_of(t, oldest[1]), -1)
     t.nodes[node].count -= 1
     t.n -= 1
     if oldest[0] < t.median:
         t.n_below -= 1
+    if t.rule.fall:
+        t.places[node] -= place
+        if oldest[0] < t.median:
+            t.places_below -= place
 
 
 cdef int insert(Tracker *t, double value) noexcept nogil:
     # 0 = done, -1 = no memory, -2 = not finite; in these two cases nothing has changed.
     cdef uint64_t slot
+    cdef int64_t below
     cdef int node
     if not isfinite(value):
         return -2
@@ -311,6 +324,8 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
         t.nodes[node].value = value
         t.nodes[node].count = -1
         t.nodes[node].balance = 0
+        if t.rule.fall:
+            t.places[node] = 0
         put(t, slot, node)
     else:
         node = <int>t.table[slot]
@@ -321,7 +336,11 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
         else:
             upper_push(t, node)
     t.nodes[node].count += 1
-    t.n_below += value < t.median
+    below = value < t.median
+    t.n_below += below
+    if t.rule.fall:
+        t.places[node] += t.n_pushed
+        t.places_below += below * t.n_pushed
     if t.n_pushed:
         link_neighbours(t, t.last, node, 1)
     t.values[t.n_pushed] = value
@@ -374,6 +393,18 @@ cdef bint tracker_rejects(Tracker *t) noexcept nogil:
     return False
 
 
+cdef inline bint fell(Tracker *t) noexcept nogil:
+    # Is the mean place of the values at or above the median smaller than that of those below?
+    # Only a rule with fall knows the places; else the answer is no.
+    #
+    # The mean place of all n values, the oldest at place a, is a + (n - 1) / 2. It lies between the
+    # means of both sides, so the question is
+    #     places_below / n_below > a + (n - 1) / 2.
+    # Places are below 2^30: both products are below 2^62. Without values below, 0 > 0 is false;
+    # without values above, both sides are equal.
+    return t.rule.fall and 2 * t.places_below > t.n_below * (2 * t.n_pushed - t.n - 1)
+
+
 cdef bint is_rule(RunsRule rule) noexcept nogil:
     # What lies outside would make the loops below endless, or look at values that are not there.
     return (0 < rule.alpha <= 1 and (rule.window == 0 or rule.window >= 2)
@@ -392,6 +423,7 @@ cdef Tracker *tracker_new_with(RunsRule rule) noexcept nogil:
     t.rule = rule
     if rule.window > MOST_VALUES:
         t.rule.window = 0       # longer than any sequence can become: all values are tested
+    t.rule.fall = rule.fall and rule.alternative == LESS
     t.z_alpha = normal_quantile(rule.alpha)
     # P(U <= 2) = 2 / C(2m, m) is the least p-value of at most m values on each side
     while least > rule.alpha:
@@ -411,6 +443,7 @@ cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
     rule.alpha = alpha
     rule.window = window
     rule.patience = 1
+    rule.fall = True
     return tracker_new_with(rule)
 
 
@@ -428,7 +461,8 @@ cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
     status = insert(t, value)
     if status:
         return status
-    status = tracker_rejects(t)
+    # The fall is asked for first: where values rise, every test would reject.
+    status = (not t.rule.fall or fell(t)) and tracker_rejects(t)
     t.streak = t.streak + 1 if status else 0
     if (t.stopped_at == 0 and t.streak >= t.rule.patience and t.n_pushed >= t.rule.min_bounds
             and (t.rule.horizon == 0 or t.n_pushed <= t.rule.horizon)):
@@ -453,13 +487,17 @@ cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil:
     return tracker.crossings + 1 if tracker != NULL and tracker.n else 0
 
 
+cdef bint tracker_fell(Tracker *tracker) noexcept nogil:
+    return tracker != NULL and fell(tracker)
+
+
 cdef void tracker_reset(Tracker *tracker) noexcept nogil:
     # Buffers are kept.
     cdef Tracker *t = tracker
     if t == NULL:
         return
     t.n_pushed = t.n = t.n_below = t.crossings = t.n_nodes = t.streak = t.stopped_at = 0
-    t.n_lower = t.n_upper = 0
+    t.n_lower = t.n_upper = t.places_below = 0
     t.last = -1
     t.median = NAN
     t.epoch += 1
@@ -474,6 +512,7 @@ cdef void tracker_free(Tracker *tracker) noexcept nogil:
         return
     free(tracker.values)
     free(tracker.nodes)
+    free(tracker.places)
     free(tracker.table)
     free(tracker.heap_memory)
     free(tracker)
@@ -488,7 +527,7 @@ cdef void forget_after(Tracker *t, int64_t n) noexcept nogil:
 
 
 cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) noexcept nogil:
-    # out[i] = does the prefix up to values[i] reject? If there is no memory, none is taken.
+    # out[i] = what tracker_push says of the prefix up to values[i]. Without memory none is taken.
     cdef int64_t i, before = t.n_pushed
     cdef int status
     if not reserve_values(t, t.n_pushed + values.shape[0]):
@@ -517,7 +556,8 @@ cdef bint tracker_reserve(Tracker *tracker) noexcept nogil:
 cdef class RunsTracker:
     """Runs test of a growing sequence about its running median.
 
-    ``push`` and ``extend`` say whether the exact lower tail ``P(U <= n_runs)`` is at most `alpha`.
+    ``push`` and ``extend`` say whether the exact lower tail ``P(U <= n_runs)`` is at most `alpha`
+    and, with `fall`, whether the values fell as well.
     ``stopped_after`` and ``stopped_at`` follow the whole rule: a stop, once made, stays.
     One tracker belongs to one thread at a time. Its methods keep the GIL, but for ``extend``; while
     that runs, and while the tracker is lent to compiled code, every other call is a RuntimeError.
@@ -536,18 +576,20 @@ cdef class RunsTracker:
         No stop before, rejections in a row that stop, no stop after (0 = no limit).
     falling : bool
         Whether the level falls with the number of values T, like (1 + log2(T/16))^-2 from 16 on.
+    fall : bool
+        Whether a rejection counts only if the values fell; for alternative 0 only.
     """
 
     # busy: something runs without the GIL, no other call may touch the buffers then
 
     def __cinit__(self, double alpha=1e-3, int method=AUTO, int64_t window=0,
                   int alternative=LESS, int64_t min_bounds=0, int64_t patience=1,
-                  int64_t horizon=0, bint falling=False):
+                  int64_t horizon=0, bint falling=False, bint fall=False):
         cdef RunsRule rule
         rule.alpha, rule.falling = alpha, falling
         rule.method, rule.alternative = method, alternative
         rule.window, rule.min_bounds, rule.patience = window, min_bounds, patience
-        rule.horizon = horizon
+        rule.horizon, rule.fall = horizon, fall
         if not is_rule(rule):
             raise ValueError(f"no rule of a tracker: {rule}")
         self.tracker = tracker_new_with(rule)
@@ -563,7 +605,7 @@ cdef class RunsTracker:
         return 0
 
     def push(self, double value):
-        """Add a value; return whether randomness is rejected now."""
+        """Add a value; return whether there is a rejection now that counts."""
         self.check()
         cdef int status = tracker_push(self.tracker, value)
         if status < 0:
@@ -657,13 +699,15 @@ cdef class RunsTracker:
         cdef Tracker *old = self.tracker
         cdef RunsRule r = old.rule
         cdef RunsTracker new = RunsTracker(r.alpha, r.method, r.window, r.alternative, r.min_bounds,
-                                           r.patience, r.horizon, r.falling)
+                                           r.patience, r.horizon, r.falling, r.fall)
         cdef Tracker *t = new.tracker
         if not (reserve_values(t, max(old.values_capacity, 1)) and reserve_nodes(t, old.capacity)):
             raise MemoryError("no memory for a copy of the tracker")
         if old.n_pushed:                # else there may be no buffer, and memcpy must not see NULL
             memcpy(t.values, old.values, old.n_pushed * sizeof(double))
         memcpy(t.nodes, old.nodes, old.n_nodes * sizeof(Node))
+        if t.rule.fall:
+            memcpy(t.places, old.places, old.n_nodes * sizeof(int64_t))
         memcpy(t.table, old.table, 2 * old.capacity * sizeof(uint64_t))
         memcpy(lower_root(t), lower_root(old), old.n_lower * sizeof(Entry))
         memcpy(upper_root(t) - (old.n_upper - 1), upper_root(old) - (old.n_upper - 1),
@@ -672,6 +716,7 @@ cdef class RunsTracker:
         t.n_nodes, t.last = old.n_nodes, old.last
         t.n_pushed, t.n, t.n_below = old.n_pushed, old.n, old.n_below
         t.crossings, t.median = old.crossings, old.median
+        t.places_below = old.places_below
         t.streak, t.stopped_at = old.streak, old.stopped_at
         t.stop_n, t.stop_below = old.stop_n, old.stop_below
         t.stop_crossings, t.stop_median = old.stop_crossings, old.stop_median
@@ -720,9 +765,22 @@ cdef class RunsTracker:
 
     @property
     def rejects(self):
-        """Whether randomness is rejected now."""
+        """Whether randomness is rejected now, whether the values fell or not."""
         self.check()
         return tracker_rejects(self.tracker)
+
+    @property
+    def fell(self):
+        """Whether, with `fall`, high values came earlier on average than those below the median."""
+        self.check()
+        return tracker_fell(self.tracker)
+
+    @property
+    def rose(self):
+        """Whether, with `fall`, high values came later, on average, than those below the median."""
+        self.check()
+        cdef Tracker *t = self.tracker
+        return t.rule.fall and 2 * t.places_below < t.n_below * (2 * t.n_pushed - t.n - 1)
 
     @property
     def address(self):
@@ -783,4 +841,4 @@ cdef class RunsTracker:
         """Bytes allocated."""
         cdef Tracker *t = self.tracker
         return sizeof(Tracker) + t.values_capacity * sizeof(double) + t.capacity * (
-            sizeof(Node) + sizeof(Entry) + 2 * sizeof(uint64_t))
+            sizeof(Node) + sizeof(Entry) + 2 * sizeof(uint64_t) + t.rule.fall * sizeof(int64_t))

@@ -206,8 +206,7 @@ class ActiveLearner:
         """The Gaussian process or classifier with the labels so far; not to be changed."""
         with self._lock():
             if self._model is None:
-                self._model = self.gp.copy()
-                self._model._warned = True  # said already
+                self._model = self.gp.copy(quiet=True)  # what is far was said already
             known, n = self._model.n_labels, self.n_labels
             if known < n:
                 new = self._selection.labels[known:n]
@@ -328,7 +327,7 @@ class ActiveLearner:
         """Whether there is a bound that the criterion has not got."""
         return len(self.stopper.history) < len(self._selection.bounds)
 
-    def run_compiled(self, y: Array, target: int, threads: int) -> None:
+    def _run_compiled(self, y: Array, target: int, threads: int) -> None:
         """Label points up to `target`, or until the criterion stops: one compiled call.
 
         Parameters

@@ -364,7 +364,7 @@ def _label_all(
             y = check.vector("y", source, learner.n_pool)
             check_labels(learner.gp, "y", y)
             if on_label is None and not progress and learner.compilable:
-                learner.run_compiled(y, learner.max_labels, workers)
+                learner._run_compiled(y, learner.max_labels, workers)
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:

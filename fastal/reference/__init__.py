@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
     from fastal.reference.models import dense_posterior as dense_posterior
     from fastal.reference.runs import count_runs as count_runs
+    from fastal.reference.runs import fell as fell
     from fastal.reference.runs import labels as labels
     from fastal.reference.runs import runs_arrangements as runs_arrangements
     from fastal.reference.runs import runs_cdf as runs_cdf
     from fastal.reference.runs import runs_p_value as runs_p_value
     from fastal.reference.runs import runs_pmf as runs_pmf
     from fastal.reference.runs import runs_test as runs_test
+    from fastal.reference.runs import stopping_time as stopping_time
     from fastal.reference.simulation import simulate as simulate
     from fastal.reference.stopping import levels as levels
     from fastal.reference.stopping import still_stop as still_stop
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs runs_test runs_p_value",
+        "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs fell runs_test runs_p_value "
+        "stopping_time",
         "bound": "gp_kl bound_constant gaussian_kl gp_prior_kl alquier_bound mcallester_bound",
         "models": "GaussianProcess LaplaceClassifier dense_posterior",
         "criteria": (

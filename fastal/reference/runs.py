@@ -134,6 +134,33 @@ def count_runs(sides: ArrayLike) -> tuple[int, int, int]:
     return changes + 1, ones.count(False), ones.count(True)
 
 
+def fell(x: ArrayLike) -> bool:
+    """Return whether values at or above the median came earlier, on average, than those below.
+
+    Parameters
+    ----------
+    x : array_like
+        Values in order.
+
+    Returns
+    -------
+    bool
+        False also where both mean positions are equal, or all values are on one side.
+
+    Examples
+    --------
+    >>> from fastal import reference
+    >>> reference.fell([5, 6, 1, 2]), reference.fell([1, 2, 5, 6]), reference.fell([1, 5, 5, 1])
+    (True, False, False)
+    """
+    sides = labels(x).tolist() if np.size(x) else []
+    high = [i for i, side in enumerate(sides) if side]
+    low = [i for i, side in enumerate(sides) if not side]
+    if not high or not low:
+        return False
+    return Fraction(sum(high), len(high)) < Fraction(sum(low), len(low))
+
+
 def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "exact") -> float:
     """Return the p-value of the runs test about the median.
 
@@ -199,3 +226,54 @@ def runs_p_value(
     if alternative == "greater":
         return more
     return min(1.0, 2 * min(fewer, more))
+
+
+def stopping_time(
+    bounds: ArrayLike, alpha: float = 1e-3, *, method: str = "exact", alternative: str = "less",
+    window: int | None = None, min_bounds: int | None = None, patience: int = 1, fall: bool = True,
+) -> int | None:  # fmt: skip
+    """Return how many bounds it takes to stop, with a whole runs test after each.
+
+    Parameters
+    ----------
+    bounds : array_like
+        Bounds in order.
+    alpha : float
+        Level of each look.
+    method : {"exact", "normal"}
+        Exact fractions, or the normal approximation.
+    alternative : {"less", "greater", "two-sided"}
+        "less": stop on too few runs.
+    window : int, optional
+        Test the last `window` bounds only.
+    min_bounds : int, optional
+        No stop before so many bounds.
+    patience : int
+        Rejections in a row that stop.
+    fall : bool
+        Whether a rejection counts only if the bounds fell; for alternative "less" only.
+
+    Returns
+    -------
+    int or None
+        Number of bounds at the stop, or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import reference
+    >>> reference.stopping_time(np.repeat([5.0, 1.0], 10))
+    15
+    >>> reference.stopping_time(np.repeat([1.0, 5.0], 10)) is None
+    True
+    """
+    values = np.asarray(bounds, dtype=float)
+    streak = 0
+    for n in range(1, len(values) + 1):
+        tested = values[max(0, n - window) if window else 0 : n]
+        p = runs_test(tested, alternative=alternative, method=method)
+        counts = p <= alpha and (not fall or alternative != "less" or fell(tested))
+        streak = streak + 1 if counts else 0
+        if streak >= patience and n >= (min_bounds or 0):
+            return n
+    return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal.reference.bound import gp_kl
-from fastal.reference.runs import runs_test
+from fastal.reference.runs import fell, runs_test
 
 
 def simulate(
@@ -20,6 +20,7 @@ def simulate(
     *,
     alpha: float = 1e-3,
     whole: bool = False,
+    fall: bool = True,
 ) -> tuple[list[list[float]], list[int | None]]:
     """Run campaigns over given pools one after the other, the runs test anew after each label.
 
@@ -35,6 +36,8 @@ def simulate(
         Level of the runs test.
     whole : bool
         Whether to continue past a stop.
+    fall : bool
+        Whether a rejection counts only if the bounds fell.
 
     Returns
     -------
@@ -62,7 +65,8 @@ def simulate(
             mean = mean + V[t] * ((labels[i] - mean[i]) / pivot)
             var = var - V[t] ** 2
             left[i] = False
-            if stop is None and t > 1 and runs_test(bounds, alternative="less") <= alpha:
+            rejects = t > 1 and runs_test(bounds, alternative="less") <= alpha
+            if stop is None and rejects and (not fall or fell(bounds)):
                 stop = t + 1
                 if not whole:
                     break

@@ -188,10 +188,9 @@ def _prepare(
         )
     most = budget(max_labels, first, size)
     check_memory(size, most)
-    gp = gp.copy()
     if make is None:
-        warn_if_far(gp, labels)
-    gp._warned = True  # said already
+        warn_if_far(gp.copy(), labels)
+    gp = gp.copy(quiet=True)  # said already
     Z = gp.prior.scale("X", points)
     test_Z, test_y, test_digest = Z, labels, None
     if not rest:

@@ -152,7 +152,7 @@ class StopperBatch:
     >>> for t in range(16):
     ...     stopped = batch.push([5.0 if t < 8 else 1.0, t % 2, t])
     >>> stopped, batch.stopped_at
-    (array([ True, False,  True]), array([14, -1, 14]))
+    (array([ True, False, False]), array([14, -1, -1]))
     """
 
     def __init__(

@@ -85,6 +85,9 @@ class _Counter(Criterion):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n})"
 
+    def __copy__(self) -> Self:
+        return self.copy()
+
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
         return {

@@ -84,6 +84,7 @@ class _Composition(Criterion):
 
     def expect(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be."""
+        super().expect(n_bounds)
         for member in self.members:
             member.expect(n_bounds)
 
@@ -213,9 +214,8 @@ class AnyOf(_Composition):
 
     def expect(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be: no more than a budget allows."""
-        if self._budget is not None:
-            n_bounds = min(n_bounds or self._budget, self._budget)
-        super().expect(n_bounds)
+        n = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
+        super().expect(n if self._budget is None else min(n or self._budget, self._budget))
 
     def combine_stops(self, stops: list[int | None]) -> int | None:
         """Return the first of the stops."""

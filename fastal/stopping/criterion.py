@@ -298,7 +298,7 @@ class Criterion(ABC):
         n_bounds : int
             Number of bounds at the end of the pool, or of the labels that can be had.
         """
-        return
+        check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
 
     @property
     def _expected(self) -> int:

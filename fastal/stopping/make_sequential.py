@@ -1,13 +1,18 @@
-"""Make ``sequential.npz``: python -m fastal.data.make_sequential [--scale S] [--threads N].
+"""Make the tables of the sequential mode: python -m fastal.stopping.make_sequential [--fall].
+
+Without ``--fall`` it writes ``sequential.npz``, for a stopper with ``fall=False``; with it
+``sequential_fall.npz``, for ``fall=True``, from the same random streams.
 
 For bounds that are exchangeable and free of ties the ranks are a uniform permutation, so the least
 p-value of the first H looks, M_H = min over T <= H of P(U_T <= u_T), has one distribution for all
-users. The file holds its quantiles over a grid of horizons, and those of the weighted minimum
-min over T of P(U_T <= u_T) / w(T) for the mode without a horizon.
+users. With ``--fall`` only looks count at which the bounds fell. The file holds its quantiles over
+a grid of horizons, and those of the weighted minimum min over T of P(U_T <= u_T) / w(T) for the
+mode without a horizon.
 
 A quantile is rounded down to a value that at most the asked share of all streams reached, so that a
 level taken from it is not exceeded in the simulation. Relative Monte-Carlo error of a probability q
-estimated from n streams: sqrt((1 - q) / (q n)).
+estimated from n streams: sqrt((1 - q) / (q n)), so at q = 0.01 it is 0.7 % up to a horizon of 200,
+1.4 % up to 2,000 and 2.6 % up to 10,000.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ OCTAVES = np.array([625, 1250, 2500, 5000, LONGEST], dtype=np.int64)
 
 
 def simulate(
-    streams: int, weighted: bool, horizons: NDArray[np.int64], threads: int
+    streams: int, weighted: bool, fall: bool, horizons: NDArray[np.int64], threads: int
 ) -> NDArray[np.float64]:
     """Return the least p-values of random streams, one row a stream."""
     out = np.empty((streams, len(horizons)))
@@ -50,7 +55,7 @@ def simulate(
     def work(start: int, seed: np.random.SeedSequence) -> None:
         rows = out[start : start + block]
         values = np.random.default_rng(seed).random((len(rows), length))
-        if not calibration.least_p_values(values, weighted, horizons, rows):
+        if not calibration.least_p_values(values, weighted, fall, horizons, rows):
             raise MemoryError
 
     with ThreadPoolExecutor(threads) as pool:
@@ -74,14 +79,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="share of the streams to simulate")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("sequential.npz"))
+    parser.add_argument("--fall", action="store_true", help="only looks count where bounds fell")
+    parser.add_argument("--out", type=Path, help="the file, if not the one beside this script")
     options = parser.parse_args()
+    name = "sequential_fall.npz" if options.fall else "sequential.npz"
+    out = options.out or Path(__file__).with_name(name)
 
     columns, sizes, first = [], [], 0
     for longest, size in BATCHES.items():
         chosen = HORIZONS[(first < HORIZONS) & (longest >= HORIZONS)]
         streams = int(size * options.scale)
-        least = simulate(streams, False, chosen, options.threads)
+        least = simulate(streams, False, options.fall, chosen, options.threads)
         columns += [lower_quantiles(column, PROBABILITIES) for column in least.T]
         sizes += [streams] * len(chosen)
         print(f"horizons up to {longest}: {streams} streams", flush=True)
@@ -89,7 +97,8 @@ def main() -> None:
     # a longer horizon cannot have a larger quantile, but for noise between batches
     levels = np.minimum.accumulate(np.array(columns), axis=0)
 
-    least = simulate(int(BATCHES[LONGEST] * options.scale), True, OCTAVES, options.threads)
+    streams = int(BATCHES[LONGEST] * options.scale)
+    least = simulate(streams, True, options.fall, OCTAVES, options.threads)
     weighted = lower_quantiles(least[:, -1], PROBABILITIES)
     # The chance of a first stop in octave j falls like (1 + j)^-2: what lies beyond the last one
     # is about its increment times the remaining sum over its term.
@@ -100,7 +109,7 @@ def main() -> None:
     beyond /= (1 + octave) ** -2 * stops[-1]
     print("P(stop) by", dict(zip(OCTAVES.tolist(), stops.tolist(), strict=True)), "beyond", beyond)
     np.savez_compressed(
-        options.out,
+        out,
         horizons=HORIZONS,
         probabilities=PROBABILITIES,
         levels=levels,

@@ -200,7 +200,7 @@ class _Study(NamedTuple):
         if rule == "paper's rule":
             bounds = self.campaign.result.bounds
             assert bounds is not None
-            at = np.asarray(stopping_time(bounds, setting))
+            at = np.asarray(stopping_time(bounds, setting, fall=False))
             return np.where(at < 0, n, at + 1)
         if rule == "price":
             return np.array([ahead.labels_at_price(setting) for ahead in self.forecasts])

@@ -46,7 +46,7 @@ def levels(monkeypatch):
     monkeypatch.setattr(
         fastal.stopping.sequential,
         "look_level",
-        lambda alpha, horizon=None: 0.001 if horizon else 0.0019,
+        lambda alpha, horizon=None, *, fall=True: 0.001 if horizon else 0.0019,
     )
 
 
@@ -114,6 +114,8 @@ def test_plain_lines(feed, capsys):
         ("--window 16 --min-bounds 25", {"window": 16, "min_bounds": 25}),
         ("--window 4", {"window": 4}),  # no stop is possible
         ("--patience 3", {"patience": 3}),
+        ("--no-fall", {"fall": False}),
+        ("--no-fall --alpha 0.05 --window 16", {"fall": False, "alpha": 0.05, "window": 16}),
         ("--sequential --alpha 0.01", {"sequential": True, "alpha": 0.01}),
         (
             "--sequential --alpha 0.01 --horizon 25",
@@ -259,7 +261,7 @@ def test_wrong_use(feed, capsys, argv, message):
 
 
 def test_settings_that_the_stopper_refuses(feed, capsys, monkeypatch):
-    def refuse(alpha, horizon=None):
+    def refuse(alpha, horizon=None, *, fall=True):
         raise ValueError(f"`horizon` must be at most 10000, got {horizon}")
 
     monkeypatch.setattr(fastal.stopping.sequential, "look_level", refuse)

@@ -122,6 +122,7 @@ class Tracker(Stream):
             twin.state(),
         )
         equal(tracker.rejects, twin.rejects)
+        equal((tracker.fell, tracker.rose), (twin.fell, twin.rose))
         p = tracker.p_value(twin.rule[3])
         if not same_p(p, twin.p, twin.below + twin.above):
             # two erfc of arguments that were rounded differently
@@ -226,8 +227,9 @@ class Public(Stream):
                 "sequential": True,
                 "horizon": rng.choice((None, 10, 40, 1000)),
                 "patience": rng.choice(PATIENCE),
+                "fall": rng.random() < 0.5,
             }
-        _, method, window, alternative, min_bounds, patience, *_ = random_rule(rng)
+        _, method, window, alternative, min_bounds, patience, *_, fall = random_rule(rng)
         return {
             "alpha": rng.choice(LEVELS[1:]),
             "method": METHODS[method],
@@ -235,6 +237,7 @@ class Public(Stream):
             "window": window or None,
             "min_bounds": min_bounds or None,
             "patience": patience,
+            "fall": fall,
         }
 
     def begin(self):
@@ -252,6 +255,7 @@ class Public(Stream):
             s.patience,
             s.horizon or 0,
             s._falling,
+            s.fall,
         )
 
     def check(self):
@@ -425,7 +429,7 @@ class Entries(Stream):
     def begin(self):
         alpha = self.rng.choice(LEVELS)
         window = self.rng.choice(HUGE_WINDOWS if self.rng.random() < 0.2 else WINDOWS)
-        self.handle, self.twin = entry_new(alpha, window), Twin(alpha, 0, window)
+        self.handle, self.twin = entry_new(alpha, window), Twin(alpha, 0, window, fall=True)
         equal(self.handle != 0, True)
 
     def close(self):
@@ -458,7 +462,7 @@ class Handles(Stream):
 
     def begin(self):
         alpha = self.rng.choice(LEVELS[1:])
-        self.handle, self.twin = jit.stopper_new(alpha), Twin(alpha)
+        self.handle, self.twin = jit.stopper_new(alpha), Twin(alpha, fall=True)
 
     def close(self):
         jit.stopper_free(self.handle)

@@ -184,6 +184,7 @@ def test_an_outside_extension_can_cimport(tmp_path):
     assert stopped_at == first_rejection(SHIFTED, 1e-3)
     assert (runs, p_value) == (expected.n_runs, expected.pvalue)
     # one tracker for all streams, reset between them
-    assert stops == [stopped_at, 0, first_rejection(SHIFTED[::-1], 1e-3)]
+    assert first_rejection(SHIFTED[::-1], 1e-3) > 0  # a rise is a rejection that does not count
+    assert stops == [stopped_at, 0, 0]
     assert refused == "status -2 at bound 1: not finite, or no memory"
     assert cdf == fastal.RunsDistribution(10, 10).cdf(6)

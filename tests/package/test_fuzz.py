@@ -101,7 +101,7 @@ HUGE = 10**400
         # Found by fuzzing: integers that no double or no 64-bit counter holds, rows that are not there.
         ("Stopper", {"alpha": HUGE}, "`alpha` must be finite as a double, got 1000"),
         ("Stopper", {"noise": HUGE}, "`noise` must be finite as a double, got 1000"),
-        ("Stopper", {"bounds": [1.0, HUGE]}, "`values` must be finite as a double, got 1000"),
+        ("Stopper", {"bounds": [1.0, HUGE]}, "`bounds` must be finite as a double, got 1000"),
         ("Stopper", {"window": 2**63}, "`window` must be at most 9223372036854775807, got 9223"),
         ("Stopper", {"min_bounds": 2**63}, "`min_bounds` must be at most 9223372036854775807"),
         ("Stopper", {"patience": HUGE}, "`patience` must be at most 9223372036854775807"),

@@ -136,7 +136,7 @@ def test_ctrl_c_while_a_label_is_told(kind, monkeypatch):
 
 
 def test_ctrl_c_between_a_label_and_its_bound():
-    from fastal.stopping import stopper as module
+    from fastal.stopping import by_bounds as module
 
     for place in itertools.count():
         one = Stopper(gp=GaussianProcess())

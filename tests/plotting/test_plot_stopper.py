@@ -56,7 +56,7 @@ def no_figure_is_left(monkeypatch):
     monkeypatch.setattr(
         fastal.stopping.sequential,
         "look_level",
-        lambda alpha, horizon=None: 0.001 if horizon else 0.0019,
+        lambda alpha, horizon=None, *, fall=True: 0.001 if horizon else 0.0019,
     )
     before = pyplot.get_fignums()
     yield

@@ -206,7 +206,19 @@ def test_chunks_change_nothing(seconds, monkeypatch):
 
 def test_a_chunk_ends_in_time():
     plan, data = plan_module._prepare(
-        X, Y, GaussianProcess(1.5, 0.0025), Stopper(), (), 20, 1, None, None, 0, True, False
+        X,
+        Y,
+        GaussianProcess(1.5, 0.0025),
+        Stopper(),
+        (),
+        20,
+        1,
+        None,
+        None,
+        0,
+        "max_variance",
+        True,
+        False,
     )
     arrays = (plan, data.Z, data.y, data.test_Z, data.test_y)
     whole = worker.run_chunk(*arrays, 100.0, ((0, 40), (50, 60)))

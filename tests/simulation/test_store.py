@@ -265,7 +265,7 @@ def test_another_format(store, monkeypatch):
     monkeypatch.setattr(store_module, "FORMAT", 0)
     study(3, store)
     monkeypatch.undo()
-    refused(store, "has format 0, this version of fastal reads and writes format 2")
+    refused(store, "has format 0, this version of fastal reads and writes format 3")
 
 
 def test_foreign_files(store):

@@ -23,7 +23,7 @@ def check_p_values(streams, length):
 
 def check_false_stops(streams):
     for method, documented in rates.DOCUMENTED.items():
-        shares = rates.false_stops(streams, alpha=0.001, method=method)
+        shares = rates.false_stops(streams, alpha=0.001, method=method, fall=False)
         for share, percent in zip(shares, documented, strict=True):
             # the documented value is rounded to its last digit
             rounding = 0.00005 if percent < 1 else 0.0005
@@ -33,11 +33,12 @@ def check_false_stops(streams):
 
 def check_sequential(streams, horizons):
     for horizon in horizons:
-        (share,) = rates.false_stops(
-            streams, (horizon,), alpha=0.01, sequential=True, horizon=horizon
-        )
-        assert share <= 0.01 + 4.5 * rates.standard_error(0.01, streams)
-        assert share >= 0.008  # and not for nothing
+        for fall in (False, True):
+            (share,) = rates.false_stops(
+                streams, (horizon,), alpha=0.01, sequential=True, horizon=horizon, fall=fall
+            )
+            assert share <= 0.01 + 4.5 * rates.standard_error(0.01, streams)
+            assert share >= 0.008  # and not for nothing
 
 
 def check_shifts(streams):

@@ -57,11 +57,14 @@ SETTINGS = [
     {"alpha": 0.02, "window": 30, "min_bounds": 35, "patience": 3, "alternative": "two-sided"},
     {"alpha": 0.05, "sequential": True, "horizon": 100},
     {"alpha": 0.05, "sequential": True},
+    {"alpha": 0.01, "fall": False},
+    {"alpha": 0.01, "window": 20, "patience": 2, "fall": False},
+    {"alpha": 0.05, "sequential": True, "horizon": 100, "fall": False},
 ]
 
 
 def slow_stopping_time(x, *, alpha=1e-3, method="auto", alternative="less", window=None,
-                       min_bounds=None, patience=1):  # fmt: skip
+                       min_bounds=None, patience=1, fall=True):  # fmt: skip
     """What the settings say, by the exact fractions of the slow twin."""
     streak = 0
     for n in range(1, len(x) + 1):
@@ -71,7 +74,8 @@ def slow_stopping_time(x, *, alpha=1e-3, method="auto", alternative="less", wind
             m = "normal" if method == "normal" else "exact"
             u, n0, n1 = reference.count_runs(tested >= np.median(tested))
             p = reference.runs_p_value(u, n0, n1, alternative=alternative, method=m)
-        streak = streak + 1 if p <= alpha else 0
+        counts = p <= alpha and (not fall or alternative != "less" or reference.fell(tested))
+        streak = streak + 1 if counts else 0
         if streak >= patience and n >= (min_bounds or 0):
             return n
     return None
@@ -79,9 +83,10 @@ def slow_stopping_time(x, *, alpha=1e-3, method="auto", alternative="less", wind
 
 @pytest.mark.parametrize("settings", SETTINGS[:9], ids=str)
 @pytest.mark.parametrize("name", [n for n in SEQUENCES if n != "huge"])
-def test_stopping_time_is_what_the_settings_say(name, settings):
+@pytest.mark.parametrize("fall", [False, True])
+def test_stopping_time_is_what_the_settings_say(name, settings, fall):
     x = SEQUENCES[name]
-    assert stopping_time(x, **settings) == slow_stopping_time(x, **settings)
+    assert stopping_time(x, fall=fall, **settings) == slow_stopping_time(x, fall=fall, **settings)
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -216,7 +221,10 @@ def test_too_early_is_not_go_on():
         ({"window": 13}, None),
         ({"window": 14}, 14),
         ({"alpha": 0.1}, 6),
-        ({"alpha": 0.01, "sequential": True, "horizon": 100}, 14),
+        ({"alpha": 0.01, "sequential": True, "horizon": 100, "fall": False}, 14),
+        # 2 / C(12, 6) = 2.16e-3 is above the level, 2 / C(13, 6) = 1.17e-3 below
+        ({"alpha": 0.01, "sequential": True, "horizon": 100}, 13),
+        ({"fall": False}, 14),
         ({"alpha": 0.001, "sequential": True, "horizon": 10}, None),
     ],
 )
@@ -248,7 +256,7 @@ def test_warnings():
         "the bounds are still falling",
         "neighbouring bounds are alike (rank autocorrelation above 0.2)",
     )
-    rising = Stopper()
+    rising = Stopper(fall=False)
     rising.extend(SEQUENCES["rise"])
     assert rising.stopped
     assert "the bounds rose instead of falling" in rising.verdict.warnings
@@ -344,7 +352,9 @@ GOOD.extend([3.0, 1.0, 2.0])
         ({"bounds": [1.0, math.nan]}, "`state` is damaged: `bounds` must be finite, got nan"),
         ({"bounds": None}, r"`state\['bounds'\]` must be a list of numbers, got None"),
         ({"version": 99}, "`state` must have version 2, got 99"),
+        ({"version": 0}, "`state` must have version 2, got 0"),
         ({"version": True}, "`state` must have version 2, got True"),
+        ({"fall": 1}, "`state` is damaged: `fall` must be True or False, got 1"),
         ({"kind": "Car"}, "`state` must describe a Stopper, got kind 'Car'"),
         ({"kind": ["Stopper"]}, "`state` must describe a Stopper"),
         ({"colour": 1}, "`state` has the unknown 'colour'"),

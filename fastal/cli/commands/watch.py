@@ -106,6 +106,12 @@ def add_watch(commands: Commands) -> None:
             option, type=integer_argument(minimum), default=default, metavar="N", help=text
         )
     parser.add_argument(
+        "--no-fall",
+        dest="fall",
+        action="store_false",
+        help="stop on a rise of the bounds as well, by the letter of the paper",
+    )
+    parser.add_argument(
         "--json",
         action="store_true",
         help="print JSON lines: n, bound, p_value, n_runs, stop (true, false, or null: too early "
