@@ -206,7 +206,8 @@ class ActiveLearner:
         """The Gaussian process or classifier with the labels so far; not to be changed."""
         with self._lock():
             if self._model is None:
-                self._model = self.gp.copy(quiet=True)  # what is far was said already
+                process: Any = self.gp
+                self._model = process.copy(quiet=True)  # what is far was said already
             known, n = self._model.n_labels, self.n_labels
             if known < n:
                 new = self._selection.labels[known:n]

@@ -415,9 +415,10 @@ def test_failures_are_stored(store):
 def test_bytes_round_trip():
     chunk = Chunk(
         np.array([4, 7]), np.zeros((2, 2), dtype=np.int64), np.zeros((2, 0), dtype=np.int64),
-        np.array([[[1.0, np.nan]], [[2.0, 3.0]]]), np.array([[1.0, np.nan], [np.inf, -0.0]]), np.zeros((2, 0)), [(7, "a\nb ü \ud800")], 1.0,
+        np.array([[[1.0, np.nan]], [[2.0, 3.0]]]), np.array([[1.0, np.nan], [np.inf, -0.0]]), np.zeros((2, 0)),
+        np.array([[0.5], [0.25]]), [(7, "a\nb ü \ud800")], 1.0,
     )  # fmt: skip
     back = Chunk.unpack(chunk.pack())
-    for one, other in zip(chunk[:6], back[:6], strict=True):
+    for one, other in zip(chunk[:7], back[:7], strict=True):
         assert one.tobytes() == other.tobytes()
     assert back.messages == [(7, "a\nb ü \\ud800")]
