@@ -302,7 +302,7 @@ CALLS = {
         LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
         n_jobs=1, progress=False, few=("n_runs", "seed", "n_jobs"), endless=("n_runs",),
     ),
-    "expect": Call(n_bounds=30, endless="n_bounds"),
+    "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
     "tradeoff": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
