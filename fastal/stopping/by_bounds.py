@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,37 @@ from fastal.stopping.verdict import stop_warnings
 if TYPE_CHECKING:
     from fastal._types import Array
     from fastal.models.gp import GaussianProcess
+
+
+class Tracker(Protocol):
+    """What compiled states share."""
+
+    @property
+    def n_pushed(self) -> int:
+        """Number of bounds."""
+
+    @property
+    def stopped_at(self) -> int:
+        """Number of bounds at the stop; 0 before it."""
+
+    @property
+    def epoch(self) -> int:
+        """A number that changes whenever earlier bounds are no longer there."""
+
+    def stopped_after(self, value: float) -> bool:
+        """Take a bound; return whether there has been a stop."""
+
+    def values(self, out: Array) -> None:
+        """Copy all bounds."""
+
+    def reset(self) -> None:
+        """Forget all bounds."""
+
+    def replace(self, other: Any, n_pushed: int) -> None:
+        """Exchange states with another one."""
+
+    def copy(self) -> Self:
+        """Return an independent one in the same state."""
 
 
 class ByBounds(Criterion):
@@ -40,7 +71,7 @@ class ByBounds(Criterion):
     gp: GaussianProcess | None
 
     # The compiled state, which has the bounds: a RunsTracker or a StillTracker.
-    _tracker: Any
+    _tracker: Tracker
 
     @abstractmethod
     def _start(self) -> None:
@@ -74,11 +105,10 @@ class ByBounds(Criterion):
             Whether there has been a stop, now or before. Later bounds are recorded all the same.
         """
         try:
-            stopped: bool = self._tracker.stopped_after(r)
+            return self._tracker.stopped_after(r)
         except (TypeError, ValueError, OverflowError):
             self._measure("r", r)
             raise
-        return stopped
 
     def update(self, mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: Any = None) -> bool:
         """Take the posterior at an input before its label, and the label.
@@ -267,8 +297,7 @@ class ByBounds(Criterion):
         return self.bounds
 
     def __len__(self) -> int:
-        n: int = self._tracker.n_pushed
-        return n
+        return self._tracker.n_pushed
 
     @property
     def reason(self) -> str:
