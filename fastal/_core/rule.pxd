@@ -25,7 +25,7 @@ cdef struct Rule:
     int64_t n_members       # RULE_ANY, RULE_ALL
     Rule **members
 
-# rule_push: 1 = this bound is the one that stops, 0 = not; negative as in tracker.pxd and still.pxd.
+# rule_push: 1 = this bound is the one that stops, 0 = not; negative as in tracker.pxd, still.pxd.
 #            There is room for it in every member, or none takes it.
 # rule_stopped_at: number of bounds at the stop, 0 before it.
 # rule_new_like: the same rule without bounds, with memory of its own; NULL if there is none.

@@ -9,7 +9,6 @@ from libc.string cimport memset
 
 from fastal._core.memory cimport allocate
 from fastal._core.still cimport (
-    Still,
     StillTracker,
     still_free,
     still_new,
@@ -19,7 +18,6 @@ from fastal._core.still cimport (
 )
 from fastal._core.tracker cimport (
     RunsTracker,
-    Tracker,
     tracker_free,
     tracker_new_with,
     tracker_push,

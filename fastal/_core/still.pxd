@@ -1,6 +1,5 @@
-# What is still to come of the movement of a model, for Cython callers (by way of runs.pxd) and Numba.
-#
-# The same terms as tracker.pxd: plain C types, no GIL, nothing raises, NULL is taken and does nothing.
+# What is still to come of the movement of a model, for Cython callers (by way of runs.pxd) and
+# Numba. The terms are those of tracker.pxd: plain C types, no GIL, no exception, NULL does nothing.
 
 from libc.stdint cimport int64_t
 

@@ -306,7 +306,6 @@ cdef class StillTracker:
     def extend(self, const double[::1] values not None):
         """Add bounds, all or none; return `stopped_at`."""
         cdef int64_t i, n = values.shape[0]
-        cdef int status = 0
         self.check()
         if n == 0:
             return self.still.stopped_at
@@ -323,7 +322,7 @@ cdef class StillTracker:
         self.busy = True
         with nogil:
             for i in range(n):
-                status = still_push(self.still, values[i])
+                still_push(self.still, values[i])       # cannot fail any more
         self.busy = False
         return self.still.stopped_at
 

@@ -20,7 +20,19 @@ from fastal._core.distribution cimport (
     runs_p_value,
     var_runs,
 )
-from fastal._core.heap cimport FREE, LINE, Entry, Node, heap_pop, heap_push, prefetch
+from fastal._core.halves cimport (
+    lower_push,
+    lower_pop,
+    lower_root,
+    lower_to_upper,
+    lower_top,
+    upper_pop,
+    upper_push,
+    upper_root,
+    upper_to_lower,
+    upper_top,
+)
+from fastal._core.heap cimport FREE, LINE, Entry, Node, prefetch
 from fastal._core.memory cimport allocate, resize
 from fastal._core.numeric cimport first_not_finite, midpoint
 
@@ -126,14 +138,6 @@ cdef bint reserve_values(Tracker *t, int64_t n) noexcept nogil:
     return True
 
 
-cdef inline Entry *lower_root(Tracker *t) noexcept nogil:
-    return t.heaps + FREE
-
-
-cdef inline Entry *upper_root(Tracker *t) noexcept nogil:
-    return t.heaps + (t.capacity + FREE + 1)
-
-
 cdef bint reserve_heaps(Tracker *t, int64_t capacity) noexcept nogil:
     # A new buffer that begins with a line, both heaps copied to its ends.
     cdef int64_t spare = FREE + 2 + LINE // <int64_t>sizeof(Entry)
@@ -167,58 +171,6 @@ cdef bint reserve_nodes(Tracker *t, int64_t n) noexcept nogil:
     t.capacity = capacity
     fill_table(t)
     return True
-
-
-cdef inline void lower_push(Tracker *t, int64_t node) noexcept nogil:
-    cdef Entry new
-    new.key, new.node = -t.nodes[node].value, node
-    heap_push(lower_root(t), 1, t.n_lower, new)
-    t.n_lower += 1
-
-
-cdef inline void upper_push(Tracker *t, int64_t node) noexcept nogil:
-    cdef Entry new
-    new.key, new.node = t.nodes[node].value, node
-    heap_push(upper_root(t), -1, t.n_upper, new)
-    t.n_upper += 1
-
-
-cdef inline void lower_pop(Tracker *t) noexcept nogil:
-    heap_pop(lower_root(t), 1, t.n_lower, t.nodes)
-    t.n_lower -= 1
-
-
-cdef inline void upper_pop(Tracker *t) noexcept nogil:
-    heap_pop(upper_root(t), -1, t.n_upper, t.nodes)
-    t.n_upper -= 1
-
-
-cdef inline Node *lower_top(Tracker *t) noexcept nogil:
-    return &t.nodes[lower_root(t).node]
-
-
-cdef inline Node *upper_top(Tracker *t) noexcept nogil:
-    return &t.nodes[upper_root(t).node]
-
-
-cdef inline void lower_to_upper(Tracker *t) noexcept nogil:
-    cdef int64_t node = lower_root(t).node
-    if t.rule.fall:
-        t.places_below -= t.places[node]
-    lower_pop(t)
-    upper_push(t, node)
-    t.n_below -= t.nodes[node].count
-    t.crossings -= t.nodes[node].balance
-
-
-cdef inline void upper_to_lower(Tracker *t) noexcept nogil:
-    cdef int64_t node = upper_root(t).node
-    if t.rule.fall:
-        t.places_below += t.places[node]
-    upper_pop(t)
-    lower_push(t, node)
-    t.n_below += t.nodes[node].count
-    t.crossings += t.nodes[node].balance
 
 
 cdef void drop_unused(Tracker *t) noexcept nogil:

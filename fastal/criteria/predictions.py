@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
+from fastal._state import damaged_state
 from fastal._types import Array
 from fastal.criteria.measures import _same_classes, cohen_kappa, entropies, error_gap
 from fastal.stopping.measured import Measured
@@ -144,10 +145,8 @@ class StabilizingPredictions(Measured):
         new = super()._from_state(state)
         assert isinstance(new, StabilizingPredictions)
         if last is not None:
-            try:
+            with damaged_state():
                 new._last = new._steps, check.labels("predictions", last)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._state import restore_model, state_count, state_values
+from fastal._state import restore_model, state_count, state_of
 from fastal._threads import lock_of
 from fastal._types import Array
 from fastal.learning.choose import choose
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from fastal._types import Ints
     from fastal.learning.inputs import Acquisition
     from fastal.learning.run import Run
+
+# Keys of a saved learner, besides its kind and version.
+STATE = (
+    "pool", "gp", "stopper", "acquisition", "order", "n_initial", "max_labels", "indices", "labels",
+    "asked",
+)  # fmt: skip
 
 # What a copy of a learner, or one from a pickle, has anew.
 LOCKS = ("_writing", "_here")
@@ -435,16 +441,9 @@ class ActiveLearner:
             It goes on with the same choices and decisions. What is damaged or does not fit the
             pool raises a ValueError.
         """
-        names = ("kind", "version", "pool", "gp", "stopper", "acquisition", "order", "n_initial",
-                 "max_labels", "indices", "labels", "asked")  # fmt: skip
-        kind, version, pool, gp, stopper, name, order, n_initial, most, indices, labels, asked = (
-            state_values(state, names)
+        pool, gp, stopper, name, order, n_initial, most, indices, labels, asked = state_of(
+            "ActiveLearner", state, STATE
         )
-        if (kind, version) != ("ActiveLearner", 1):
-            raise ValueError(
-                f"`state` must describe an ActiveLearner of version 1, got "
-                f"{check.short_repr(kind)}, {check.short_repr(version)}"
-            )
         if name is None and not callable(acquisition):
             raise ValueError("`acquisition` must be given: the saved one was a callable")
         try:

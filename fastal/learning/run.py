@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
+from fastal._progress import ProgressBar
 from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
 from fastal.stopping.still import ROUNDING, still_to_come
 from fastal.stopping.stopper import Stopper
+from fastal.stopping.verdict import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -373,7 +375,7 @@ def _label_all(
             def oracle(index: int) -> Any:
                 return source(index, points[index].copy())
 
-        with _bar(learner, progress) as bar:
+        with ProgressBar(progress, learner.max_labels, learner.n_labels, unit="label") as bar:
             while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
                 index = learner.ask()
                 label = check_label(oracle(index), index)
@@ -381,29 +383,15 @@ def _label_all(
                     learner._take(label, index)
                 if on_label is not None:
                     on_label(learner)
-                if bar is not None:
-                    if isinstance(learner.stopper, Stopper):
-                        bar.set_postfix_str(f"p = {learner.stopper.p_value:.2g}", refresh=False)
-                    bar.update()
+                bar.advance(note=_progress_note(learner.stopper) if bar.shown else None)
     except BaseException as error:
         # whatever happened, the labels so far are not lost
         error.run = learner.run()  # type: ignore[attr-defined]
         raise
 
 
-class _bar:  # noqa: N801
-    """A tqdm bar over the labels, or nothing."""
-
-    def __init__(self, learner: ActiveLearner, wanted: bool) -> None:
-        self.bar: Any = None
-        if wanted:
-            from tqdm.auto import tqdm
-
-            self.bar = tqdm(total=learner.max_labels, initial=learner.n_labels, unit="label")
-
-    def __enter__(self) -> Any:
-        return self.bar
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
+def _progress_note(stopper: Criterion) -> str | None:
+    """Return what to show beside a progress bar: the number that the criterion goes by."""
+    if isinstance(stopper, Stopper):
+        return f"p = {stopper.p_value:.2g}"
+    return f"{percent(stopper.left)} to come" if stopper.left > 0 else None

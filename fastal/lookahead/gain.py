@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal._state import state_count, state_values
+from fastal._state import damaged_state, state_count, state_values
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.lookahead.rollout import FAR_AHEAD, _large_order, _on_pool, _on_reference, _small_order
@@ -239,7 +239,7 @@ class Forecast:
                 f"`state` must describe a Forecast of version 1, got "
                 f"{check.short_repr(kind)}, {check.short_repr(version)}"
             )
-        try:
+        with damaged_state():
             n, t = state_count("n_pool", n, 2), state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)
             rows = np.array([state_count("order", i) for i in order], dtype=np.int64)
@@ -259,8 +259,6 @@ class Forecast:
                 whole=check.flag("whole", whole),
                 warnings=tuple(map(str, said)),
             )
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
 
     @property
     def summary(self) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core import laplace, links, quadrature
 from fastal._core.covariance import covariance_row
-from fastal._state import state_values
+from fastal._state import damaged_state, state_values
 from fastal._types import Array, Ints
 from fastal.bound import gaussian_kl
 from fastal.models.buffers import CAPACITY
@@ -748,7 +748,7 @@ class LaplaceClassifier(KernelModel):
                 f"`state` must describe a LaplaceClassifier of version 1, got "
                 f"{check.short_repr([kind, version])}"
             )
-        try:
+        with damaged_state():
             new = cls(lengthscale, amplitude=amplitude, link=link, kernel=kernel, kappa=kappa)
             signs, negative = check.class_labels("labels", labels, None, None)
             n = signs.size
@@ -756,8 +756,6 @@ class LaplaceClassifier(KernelModel):
                 Z = check.points("scaled_inputs", inputs, new._expected())
                 check.class_labels("labels", labels, len(Z), None)
                 new._restore(Z.T, signs, check.vector("weights", weights, n), negative)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
     def _restore(self, Z: Array, signs: Array, weights: Array, negative: int | None) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core.cholesky import NOISE, TARGET, copy_lower, pack_lower, unpack_lower
 from fastal._core.covariance import KINDS
-from fastal._state import state_values
+from fastal._state import damaged_state, state_values
 from fastal._types import Array
 from fastal.models import posterior
 from fastal.models.buffers import Now, expected_features
@@ -377,7 +377,7 @@ class GaussianProcess(GrowingProcess):
                 f"got {check.short_repr(values[:2])}"
             )
         kernel, lengthscale, noise, amplitude, mean = values[2:7]
-        try:
+        with damaged_state():
             new = cls(lengthscale, noise, amplitude=amplitude, mean=mean, kernel=kernel)
             targets = check.vector("labels", values[8])
             if targets.size:
@@ -390,8 +390,6 @@ class GaussianProcess(GrowingProcess):
                     new._append(
                         inputs[row].T, targets[row], check.all_positive("noise", variances[row])
                     )
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
     def refresh(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _memory
 from fastal import _validation as check
+from fastal._progress import ProgressBar
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import _prepare, _settings
 from fastal.simulation.result import Simulation, _Table
@@ -145,39 +146,17 @@ def simulate(
             (data.Z, data.y) if plan.test_on_rest else (data.Z, data.y, data.test_Z, data.test_y)
         )
         with (
-            _Bar(count, table.n_done, progress) as bar,
+            ProgressBar(progress, count, table.n_done, unit="run") as bar,
             _Writer(kept) as write,
             closing(run_chunks(plan, arrays, table.missing(), jobs)) as chunks,
         ):
             for chunk in chunks:
                 write(chunk)
                 table.put(chunk)
-                bar(len(chunk.runs))
+                bar.advance(len(chunk.runs))
         if (lost := len(table.missing())) > 0:
             raise RuntimeError(f"the backend of joblib returned nothing for {lost} runs")
     finally:
         if kept is not None:
             kept.close()
     return Simulation(plan, table, data.n_rows, keep == "all")
-
-
-class _Bar:
-    """A tqdm bar over the runs, or nothing."""
-
-    def __init__(self, total: int, done: int, wanted: bool) -> None:
-        self._bar: Any = None
-        if wanted:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=total, initial=done, unit="run")
-
-    def __enter__(self) -> Callable[[int], None]:
-        return self._update
-
-    def _update(self, number: int) -> None:
-        if self._bar is not None:
-            self._bar.update(number)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()

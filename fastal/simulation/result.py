@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -238,7 +239,7 @@ class Simulation:
         found: dict[str, Any] = {
             "n_runs": self.n_runs,
             "n_failed": len(self.failures),
-            "stopped": _mean(self.stopped[ok]),
+            "stopped": mean_and_error(self.stopped[ok])[0],
         }
         columns: dict[str, Any] = {
             "n_labels": self.n_labels,
@@ -249,16 +250,19 @@ class Simulation:
         }
         for name, values in columns.items():
             if values is not None:
-                found[name], found[f"{name}_se"] = _mean(values[ok]), _standard_error(values[ok])
+                found[name], found[f"{name}_se"] = mean_and_error(values[ok])
         found["criteria"] = []
         for j, criterion in enumerate(self.criteria):
             stops = self.criteria_stops[ok, j]
             labels = np.where(stops < 0, self.max_labels, stops)
-            row: dict[str, Any] = {"criterion": repr(criterion), "stopped": _mean(stops >= 0)}
-            row |= {"n_labels": _mean(labels), "n_labels_se": _standard_error(labels)}
+            row: dict[str, Any] = {
+                "criterion": repr(criterion),
+                "stopped": mean_and_error(stops >= 0)[0],
+            }
+            row["n_labels"], row["n_labels_se"] = mean_and_error(labels)
             if self.t_opt is not None:
                 misses = np.abs(labels - self.t_opt[ok])
-                row |= {"e_stop": _mean(misses), "e_stop_se": _standard_error(misses)}
+                row["e_stop"], row["e_stop_se"] = mean_and_error(misses)
             found["criteria"].append(row)
         return found
 
@@ -310,10 +314,7 @@ class Simulation:
             File to write.
         """
         columns = self._columns()
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+        write_csv(path, columns, zip(*columns.values(), strict=True))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the errors of all runs against the labels, and where they stopped.
@@ -356,9 +357,16 @@ def _or_none(values: Ints) -> list[int | None]:
     return [None if value < 0 else value for value in values.tolist()]
 
 
-def _mean(values: Any) -> float:
-    return float(np.mean(values)) if len(values) else math.nan
+def mean_and_error(values: Any) -> tuple[float, float]:
+    """Return the mean and its standard error, NaN where there are too few values."""
+    n = len(values)
+    error = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+    return float(np.mean(values)) if n else math.nan, error
 
 
-def _standard_error(values: Any) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+def write_csv(path: str | os.PathLike[str], head: Iterable[str], rows: Iterable[Any]) -> None:
+    """Write a table; numbers are written to their last digit."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(rows)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastal import _validation as check
 from fastal._core import bound_scalar
 from fastal._core.rule import CompiledRule
-from fastal._state import restore_model, state_count, state_values
+from fastal._state import damaged_state, restore_model, state_count, state_values
 from fastal.bound import bounds_of
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.verdict import stop_warnings
@@ -398,10 +398,8 @@ class ByBounds(Criterion):
             raise ValueError(
                 f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
             )
-        try:
+        with damaged_state():
             return cls(**settings, gp=gp), check.finite_array("bounds", bounds)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> ByBounds:
@@ -418,11 +416,9 @@ class ByBounds(Criterion):
                     f"`state[{name!r}]` must be in [0, 1] or None, got {check.short_repr(share)}"
                 )
             shares.append(float(number))
-        try:
+        with damaged_state():
             new.expect(expected or 0)
             new._restore(values, at or 0, *shares)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
     # scikit-learn's conventions --------------------------------------------------------------

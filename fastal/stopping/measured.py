@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal import _validation as check
-from fastal._state import FORMAT, state_values
+from fastal._state import FORMAT, damaged_state, state_values
 from fastal.stopping.criterion import Criterion
 
 
@@ -151,12 +151,10 @@ class Measured(Criterion):
         *settings, history = state_values(state, (*cls._settings, "history"))
         if not isinstance(history, list):
             raise ValueError(f"`state['history']` must be a list, got {check.short_repr(history)}")
-        try:
+        with damaged_state():
             new = cls(**dict(zip(cls._settings, settings, strict=True)))
             for value in history:
                 new._step(math.nan if value is None else new._measure("history", value))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
         return new
 
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fastal.studies.table_one import outcomes as outcomes
     from fastal.studies.table_one import table1 as table1
     from fastal.studies.text import aligned as aligned
-    from fastal.studies.text import write_csv as write_csv
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
@@ -49,6 +48,6 @@ __getattr__, __dir__, __all__ = attach(
         "bound_gap": "Tightness fit_classifier sign_of_sine tightness",
         "label_cost": "Calibration Curve Distance Tradeoff tradeoff",
         "comparison": "Comparison Row compare",
-        "text": "aligned write_csv",
+        "text": "aligned",
     },
 )

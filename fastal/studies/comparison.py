@@ -14,6 +14,7 @@ from fastal import _validation as check
 from fastal._types import Array, Ints
 from fastal.lookahead.criterion import LookAhead
 from fastal.simulation.plan import PAPER_POOL
+from fastal.simulation.result import mean_and_error, write_csv
 from fastal.stopping.criterion import Criterion
 from fastal.studies.names import CRITERIA
 from fastal.studies.protocol import (
@@ -24,7 +25,7 @@ from fastal.studies.protocol import (
     campaigns,
     true_threshold,
 )
-from fastal.studies.text import aligned, mean_and_error, plus_minus, write_csv
+from fastal.studies.text import aligned, plus_minus
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess

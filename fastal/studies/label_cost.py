@@ -18,10 +18,11 @@ from fastal import _validation as check
 from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.lookahead.gain import quiet_forecast, rho_of
+from fastal.simulation.result import write_csv
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
 from fastal.studies.protocol import campaigns, check_runs, problems
-from fastal.studies.text import aligned, reporter, write_csv
+from fastal.studies.text import aligned, reporter
 
 if TYPE_CHECKING:
     from fastal.lookahead.gain import Forecast

@@ -11,6 +11,7 @@ import numpy as np
 
 from fastal import _validation as check
 from fastal._types import Ints
+from fastal.simulation.result import mean_and_error, write_csv
 from fastal.studies.names import CRITERIA, DATASETS
 from fastal.studies.protocol import (
     OTHERS,
@@ -22,7 +23,7 @@ from fastal.studies.protocol import (
     problems,
     true_threshold,
 )
-from fastal.studies.text import aligned, mean_and_error, reporter, write_csv
+from fastal.studies.text import aligned, reporter
 
 if TYPE_CHECKING:
     from fastal.studies.protocol import Campaigns

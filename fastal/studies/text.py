@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable
 
 
 def aligned(rows: list[list[str]]) -> str:
@@ -18,20 +13,6 @@ def aligned(rows: list[list[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def write_csv(path: str | os.PathLike[str], head: Sequence[str], rows: Sequence[Any]) -> None:
-    """Write a table; numbers are written to their last digit."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(rows)
-
-
-def mean_and_error(values: Any) -> tuple[float, float]:
-    """Return the mean and its standard error, NaN for a single value."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return float(np.mean(values)), float(error)
 
 
 def plus_minus(mean: float, error: float) -> str:

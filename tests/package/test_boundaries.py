@@ -65,7 +65,7 @@ BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
     "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
     "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
-    "no_stop_reason", "percent", "prior_loss", "rho_of", "warn_if_far", "whitened", "write_csv",
+    "no_stop_reason", "percent", "prior_loss", "rho_of", "warn_if_far", "whitened",
 }  # fmt: skip
 
 

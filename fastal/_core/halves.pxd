@@ -1,0 +1,67 @@
+# The two halves of a tracker's distinct values: those below the median in a heap with the largest
+# on top, the others in one with the smallest. What crosses takes its count and balance along.
+
+from libc.stdint cimport int64_t
+
+from fastal._core.heap cimport FREE, Entry, Node, heap_pop, heap_push
+from fastal._core.tracker cimport Tracker
+
+
+cdef inline Entry *lower_root(Tracker *t) noexcept nogil:
+    return t.heaps + FREE
+
+
+cdef inline Entry *upper_root(Tracker *t) noexcept nogil:
+    return t.heaps + (t.capacity + FREE + 1)
+
+
+cdef inline void lower_push(Tracker *t, int64_t node) noexcept nogil:
+    cdef Entry new
+    new.key, new.node = -t.nodes[node].value, node
+    heap_push(lower_root(t), 1, t.n_lower, new)
+    t.n_lower += 1
+
+
+cdef inline void upper_push(Tracker *t, int64_t node) noexcept nogil:
+    cdef Entry new
+    new.key, new.node = t.nodes[node].value, node
+    heap_push(upper_root(t), -1, t.n_upper, new)
+    t.n_upper += 1
+
+
+cdef inline void lower_pop(Tracker *t) noexcept nogil:
+    heap_pop(lower_root(t), 1, t.n_lower, t.nodes)
+    t.n_lower -= 1
+
+
+cdef inline void upper_pop(Tracker *t) noexcept nogil:
+    heap_pop(upper_root(t), -1, t.n_upper, t.nodes)
+    t.n_upper -= 1
+
+
+cdef inline Node *lower_top(Tracker *t) noexcept nogil:
+    return &t.nodes[lower_root(t).node]
+
+
+cdef inline Node *upper_top(Tracker *t) noexcept nogil:
+    return &t.nodes[upper_root(t).node]
+
+
+cdef inline void lower_to_upper(Tracker *t) noexcept nogil:
+    cdef int64_t node = lower_root(t).node
+    if t.rule.fall:
+        t.places_below -= t.places[node]
+    lower_pop(t)
+    upper_push(t, node)
+    t.n_below -= t.nodes[node].count
+    t.crossings -= t.nodes[node].balance
+
+
+cdef inline void upper_to_lower(Tracker *t) noexcept nogil:
+    cdef int64_t node = upper_root(t).node
+    if t.rule.fall:
+        t.places_below += t.places[node]
+    upper_pop(t)
+    lower_push(t, node)
+    t.n_below += t.nodes[node].count
+    t.crossings += t.nodes[node].balance
