@@ -173,7 +173,7 @@ CALLS = {
     "LaplaceClassifier.predict": Call(X=[[0.1, 0.2]]),
     "LaplaceClassifier.predict_proba": Call(X=[[0.1, 0.2]]),
     "LaplaceClassifier.posterior_scaled": Call(scaled=[[0.1], [0.2]]),
-    "LaplaceClassifier.replay_losses": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
+    "LaplaceClassifier.replay_errors": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
     "StillToCome": Call(STILL),

@@ -141,7 +141,6 @@ class ClassSelection:
         return new
 
     def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
-        """Return the expected loss on a test set after each label, all labels taken once more."""
+        """Return the errors on a test set after each label, all labels taken once more."""
         check.class_labels("test", y, None, self.model.negative_class)
-        losses = self.model.replay_losses(X, y)
-        return ErrorCurves(losses, np.full(len(losses), np.nan))
+        return ErrorCurves(*self.model.replay_errors(X, y))

@@ -50,7 +50,7 @@ class Run:
         Expected loss on the test set after 1, 2, ... labels.
     rmse : array or None
         Root mean square of y minus the posterior mean on the test set after 1, 2, ... labels, in
-        the units of y; for a classifier, share of wrong classes.
+        the units of y; for a classifier, of one minus the probability of the class that is there.
     left : array
         Share of all movement of the model that is still to come after each bound (see
         `StillToCome`), whatever the criterion; NaN where it is not defined.

@@ -534,10 +534,8 @@ class LaplaceClassifier(KernelModel):
         quadrature.expected_losses(self._link, signs, mean, var, out)
         return out
 
-    def replay_losses(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Return the mean of `expected_loss` on a test set after each label.
-
-        The labels are added once more, to a classifier of their own.
+    def replay_errors(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Return the errors on a test set after each label, all labels added once more.
 
         Parameters
         ----------
@@ -548,16 +546,19 @@ class LaplaceClassifier(KernelModel):
 
         Returns
         -------
-        ndarray, shape (n_labels,)
-            In nats, one per label.
+        losses : ndarray, shape (n_labels,)
+            Mean expected loss after each label.
+        rmse : ndarray, shape (n_labels,)
+            Root mean square of one minus the probability of the class that is there, the root of
+            the Brier score.
 
         Examples
         --------
         >>> from fastal import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 2.0], [1, 0])
-        >>> model.replay_losses([0.0, 2.0], [1, 0]).round(4)
-        array([0.7177, 0.6208])
+        >>> model.replay_errors([0.0, 2.0], [1, 0])[1].round(4)
+        array([0.4657, 0.4246])
         """
         inputs = check.points("X", X, self._expected())
         labels = check.vector("y", y, len(inputs))
@@ -565,11 +566,16 @@ class LaplaceClassifier(KernelModel):
             raise ValueError("`X` must have at least one row, got 0")
         now, scaled = self._look(inputs)
         signs, _ = check.class_labels("y", labels, len(labels), now.negative)
-        model, losses = self._without_labels(), np.empty(now.n)
+        model, losses, rmse = self._without_labels(), np.empty(now.n), np.empty(now.n)
+        out = np.empty(signs.size)
         for t in range(now.n):
             model._append(now.state.Z[:, t, None], now.state.sign[t : t + 1], now.negative)
-            losses[t] = model._losses(scaled, signs, model._now).mean()
-        return losses
+            mean, var = model._marginals(scaled, model._now)
+            quadrature.expected_losses(self._link, signs, mean, var, out)
+            losses[t] = out.mean()
+            there = self._probabilities(mean, var)[np.arange(signs.size), (signs > 0).astype(int)]
+            rmse[t] = np.sqrt(np.mean((1.0 - there) ** 2))
+        return losses, rmse
 
     def log_marginal_likelihood(self) -> float:
         """Log probability of the labels under the prior, by the same approximation.

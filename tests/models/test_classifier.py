@@ -767,9 +767,9 @@ def test_losses_are_replayed_label_by_label():
     for x, label in zip(X, y, strict=True):
         model.add(x, label)
         expected.append(model.expected_loss(*test).mean())
-    np.testing.assert_array_equal(model.replay_losses(*test), expected)
+    np.testing.assert_array_equal(model.replay_errors(*test)[0], expected)
     with pytest.raises(ValueError, match="`X` must have at least one row"):
-        model.replay_losses(np.empty((0, 1)), [])
+        model.replay_errors(np.empty((0, 1)), [])
 
 
 def test_scaled_inputs_have_the_features_of_the_labels():

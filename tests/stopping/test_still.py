@@ -18,6 +18,7 @@ from fastal import (
     Criterion,
     FixedBudget,
     GaussianProcess,
+    LaplaceClassifier,
     MaxVariance,
     MinLabels,
     StillToCome,
@@ -479,6 +480,26 @@ def test_rmse_against_predictions():
         assert run.rmse[t] == pytest.approx(math.sqrt(square.mean()), rel=1e-9)
         loss = (square + var).mean() / (2 * 0.0025) + 0.5 * math.log(2 * math.pi * 0.0025)
         assert run.errors[t] == pytest.approx(loss, rel=1e-9)
+
+
+def test_rmse_of_a_classifier():
+    x = np.linspace(-3, 3, 40)
+    y = np.where(x > 0.3, 1, -1)
+    run = learn(
+        x[::2],
+        y[::2],
+        gp=LaplaceClassifier(),
+        stopper=StillToCome(0.3),
+        test=(x[1::2], y[1::2]),
+        seed=0,
+    )
+    model = LaplaceClassifier()
+    for t, i in enumerate(run.indices):
+        model.add(x[::2][i], y[::2][i])
+        there = model.predict_proba(x[1::2])[np.arange(20), (y[1::2] > 0).astype(int)]
+        assert run.rmse[t] == pytest.approx(math.sqrt(((1 - there) ** 2).mean()), rel=1e-9)
+    assert np.array_equal(run.left, still_to_come(run.bounds, 19), equal_nan=True)
+    assert run.stopped
 
 
 def test_random_selection_in_simulate():
