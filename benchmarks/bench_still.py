@@ -1,0 +1,125 @@
+"""What is still to come: what a bound costs beside the runs test, alone and in whole campaigns."""
+
+import numpy as np
+
+from fastal import (
+    FixedBudget,
+    GaussianProcess,
+    MinLabels,
+    StillToCome,
+    Stopper,
+    learn,
+    reference,
+    simulate,
+    still_to_come,
+    stopping_time,
+)
+
+from ._timing import ratio, ratio_of_pairs
+
+BLOCK = 1000
+
+NEVER = 1e-12  # a share, or a level, that nothing here reaches
+
+
+def _bounds(n, seed=0):
+    return np.random.default_rng(seed).exponential(size=n)
+
+
+def _pushes(criterion):
+    """Return a call that pushes a thousand bounds, of which there can be any number."""
+    values, push = _bounds(BLOCK).tolist(), criterion.push
+
+    def call():
+        for value in values:
+            push(value)
+
+    return call
+
+
+def track_push_over_a_push_of_a_stopper():
+    """At most 1.2."""
+    return ratio(_pushes(StillToCome(NEVER, horizon=2**40)), _pushes(Stopper(NEVER)))
+
+
+track_push_over_a_push_of_a_stopper.unit = "ratio"
+
+
+class Push:
+    """A thousand bounds one by one."""
+
+    params = (["StillToCome", "Stopper", "reference"],)
+    param_names = ("implementation",)
+    number = 1  # a push changes the state
+    warmup_time = 0
+
+    def setup(self, implementation):
+        self.body = {
+            "StillToCome": _pushes(StillToCome(NEVER, horizon=2**40)),
+            "Stopper": _pushes(Stopper(NEVER)),
+            "reference": lambda: reference.still_to_come(_bounds(30), 1000),
+        }[implementation]
+
+    def time_push(self, implementation):
+        self.body()
+
+
+class Histories:
+    """Ten thousand streams of 100 bounds in one call, on one thread."""
+
+    params = (["StillToCome", "still_to_come", "Stopper"],)
+    param_names = ("implementation",)
+
+    def setup(self, implementation):
+        bounds = _bounds(10_000 * 100).reshape(10_000, 100)
+        still = StillToCome(0.05, horizon=400)
+        self.body = {
+            "StillToCome": lambda: stopping_time(bounds, criterion=still, threads=1),
+            "still_to_come": lambda: still_to_come(bounds, 400),
+            "Stopper": lambda: stopping_time(bounds, threads=1),
+        }[implementation]
+        self.body()
+
+    def time_histories(self, implementation):
+        self.body()
+
+
+CRITERIA = {
+    "StillToCome": StillToCome(NEVER),
+    "StillToCome | FixedBudget": StillToCome(NEVER) | FixedBudget(10**6),
+    "StillToCome & MinLabels": StillToCome(NEVER) & MinLabels(50),
+}
+
+
+class Campaigns:
+    """Whole campaigns beside those of a Stopper that never stops."""
+
+    params = (list(CRITERIA),)
+    param_names = ("criterion",)
+
+    def setup(self, criterion):
+        rng = np.random.default_rng(0)
+        self.X, self.y = rng.standard_normal((1000, 4)), rng.standard_normal(1000)
+        self.gp = GaussianProcess(1.0, 0.1)
+        self._learn(CRITERIA[criterion])
+        self._simulate(CRITERIA[criterion])
+
+    def _learn(self, criterion):
+        return learn(self.X[:400], self.y[:400], gp=self.gp, stopper=criterion, seed=0)
+
+    def _simulate(self, criterion):
+        return simulate(self.X, self.y, gp=self.gp, stopper=criterion, n_runs=200, test=None)
+
+    def track_learn_over_a_stopper(self, criterion):
+        """At most 1.1."""
+        other = CRITERIA[criterion]
+        return ratio(lambda: self._learn(other), lambda: self._learn(Stopper(NEVER)))
+
+    def track_simulate_over_a_stopper(self, criterion):
+        """At most 1.1."""
+        other = CRITERIA[criterion]
+        return ratio_of_pairs(lambda: self._simulate(other), lambda: self._simulate(Stopper(NEVER)))
+
+
+Campaigns.track_learn_over_a_stopper.unit = "ratio"
+Campaigns.track_simulate_over_a_stopper.unit = "ratio"
