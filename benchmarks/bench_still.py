@@ -108,7 +108,8 @@ class Campaigns:
         return learn(self.X[:400], self.y[:400], gp=self.gp, stopper=criterion, seed=0)
 
     def _simulate(self, criterion):
-        return simulate(self.X, self.y, gp=self.gp, stopper=criterion, n_runs=200, test=None)
+        settings = {"n_runs": 200, "pool_size": 100, "test": None}
+        return simulate(self.X, self.y, gp=self.gp, stopper=criterion, **settings)
 
     def track_learn_over_a_stopper(self, criterion):
         """At most 1.1."""
