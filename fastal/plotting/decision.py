@@ -81,6 +81,7 @@ def _draw(ax: Any, found: DecisionStudy, pool: int, selection: str) -> None:
         if one is None:
             continue
         sets = one.sets
+        ax.plot(100 * one.labels, 100 * one.unused, "o", ms=8, mfc="white", mec=BELOW, mew=1.5)
         ax.annotate(
             f"{share:g}",
             (100 * one.labels, 100 * one.unused),

@@ -94,7 +94,8 @@ def simulator(name: str, seed: int = 0) -> Problem:
     inputs = rng.uniform(size=(ROWS, features))
     X, y = standardise(inputs), standardise(function(inputs))
     with one_blas_thread():  # the same digits on any number of cores
-        gp = GaussianProcess(noise=JITTER).fit_hyperparameters(
+        fitted = GaussianProcess(noise=JITTER).fit_hyperparameters(
             X[:FIT_ROWS], y[:FIT_ROWS], bounds={"noise": (JITTER, JITTER)}, seed=seed
         )
-    return Problem(name, X, y, POOL, gp)
+    # the noise itself, not what its logarithm makes of it
+    return Problem(name, X, y, POOL, GaussianProcess(fitted.lengthscale, JITTER))
