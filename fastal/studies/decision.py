@@ -508,7 +508,8 @@ def _rows_of(
     store: str | None, jobs: int | None, progress: bool,
 ) -> list[DecisionRow]:  # fmt: skip
     """Run the campaigns of one set, pool and selection, and evaluate each rule on them."""
-    criteria = [*(StillToCome(share) for share in SHARES), *(Stopper(alpha) for alpha in LEVELS)]
+    paper = [Stopper(alpha, fall=False) for alpha in LEVELS]  # the letter of the paper
+    criteria = [*(StillToCome(share) for share in SHARES), *paper]
     forecasts = selection == "max_variance"
     file = f"{problem.name}-{pool}-{selection}.sqlite"
     kept = None if store is None else os.path.join(store, file)
