@@ -26,13 +26,14 @@ from fastal._threads import one_blas_thread, workers
 from fastal._types import Array, Ints
 from fastal.lookahead.gain import quiet_forecast
 from fastal.simulation.campaigns import simulate
+from fastal.simulation.result import mean_and_error, write_csv
 from fastal.stopping.measured import Measured
 from fastal.stopping.still import StillToCome
 from fastal.stopping.stopper import Stopper
 from fastal.studies import protocol
 from fastal.studies.names import DATASETS, SIMULATORS
 from fastal.studies.simulators import simulator
-from fastal.studies.text import aligned, mean_and_error, write_csv
+from fastal.studies.text import aligned
 
 POOLS = (100, 400)
 

@@ -55,7 +55,10 @@ def test_rows_are_those_of_a_plain_loop(found, selection):
     pools = simulate(
         problem.X, problem.y, gp=problem.gp, n_runs=RUNS, pool_size=POOL, seed=SEED
     )  # fmt: skip
-    rules = {("StillToCome", 0.1): StillToCome(0.1), ("paper's rule", 0.01): Stopper(0.01, fall=False)}
+    rules = {
+        ("StillToCome", 0.1): StillToCome(0.1),
+        ("paper's rule", 0.01): Stopper(0.01, fall=False),
+    }
     if selection == "max_variance":
         rules["LookAhead", 0.05] = LookAhead(eps=0.05)
     for (rule, setting), criterion in rules.items():
