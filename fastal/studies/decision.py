@@ -123,7 +123,7 @@ class DecisionRow(NamedTuple):
         return self.last <= (1 - LEAST_FALL) * self.first
 
 
-class Outcome(NamedTuple):
+class MeanOverSets(NamedTuple):
     """A rule with one setting, means over sets; `worst` is the largest unused share of a set."""
 
     labels: float
@@ -227,7 +227,7 @@ class DecisionStudy:
     def outcome(
         self, pool: int, selection: str, rule: str, setting: float,
         datasets: Sequence[str] = (*DATASETS, *SIMULATORS),
-    ) -> Outcome | None:  # fmt: skip
+    ) -> MeanOverSets | None:  # fmt: skip
         """Return means over the sets whose error falls by a tenth.
 
         Parameters
@@ -245,7 +245,7 @@ class DecisionStudy:
 
         Returns
         -------
-        Outcome or None
+        MeanOverSets or None
             None if there is no such set.
         """
         rows = [
@@ -256,7 +256,7 @@ class DecisionStudy:
         if not rows:
             return None
         worst = max(rows, key=lambda row: row.unused)
-        return Outcome(
+        return MeanOverSets(
             float(np.mean([row.labels for row in rows])),
             float(np.mean([row.unused for row in rows])),
             worst.unused,
@@ -551,7 +551,7 @@ def _row(
 ) -> DecisionRow:
     left = unused(rmse, stops)
     falling = left[~np.isnan(left)]
-    mean, error = mean_and_error(falling) if len(falling) else (math.nan, math.nan)
+    mean, error = mean_and_error(falling)
     return DecisionRow(
         pool,
         selection,
