@@ -60,7 +60,7 @@ def small_campaign():
 @contextlib.contextmanager
 def small_paper():
     """The experiments of the paper with data that are fitted in no time."""
-    from fastal.studies import bound_gap, protocol
+    from fastal.studies import bound_gap, decision, protocol
 
     def problem(name, seed=0):
         return small_problem()._replace(name=name)
@@ -70,6 +70,7 @@ def small_paper():
         for constant in ("CLASSIFIER_FIT_ROWS", "TIGHTNESS_POOL", "TIGHTNESS_TEST"):
             patch.setattr(bound_gap, constant, 8)
         patch.setattr(protocol, "problem", problem)
+        patch.setattr(decision, "TEST_ROWS", 1)
         yield
 
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from fastal.studies.comparison import Comparison as Comparison
     from fastal.studies.comparison import Row as Row
     from fastal.studies.comparison import compare as compare
+    from fastal.studies.decision import DecisionRow as DecisionRow
+    from fastal.studies.decision import DecisionStudy as DecisionStudy
+    from fastal.studies.decision import decision_study as decision_study
+    from fastal.studies.decision import unused as unused
     from fastal.studies.label_cost import Calibration as Calibration
     from fastal.studies.label_cost import Curve as Curve
     from fastal.studies.label_cost import Distance as Distance
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from fastal.studies.label_cost import tradeoff as tradeoff
     from fastal.studies.names import CRITERIA as CRITERIA
     from fastal.studies.names import DATASETS as DATASETS
+    from fastal.studies.names import SIMULATORS as SIMULATORS
     from fastal.studies.protocol import Campaigns as Campaigns
     from fastal.studies.protocol import Problem as Problem
     from fastal.studies.protocol import best_threshold as best_threshold
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from fastal.studies.protocol import problems as problems
     from fastal.studies.protocol import standardise as standardise
     from fastal.studies.protocol import true_threshold as true_threshold
+    from fastal.studies.simulators import simulator as simulator
     from fastal.studies.table_one import Cell as Cell
     from fastal.studies.table_one import Outcome as Outcome
     from fastal.studies.table_one import Table1 as Table1
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "names": "CRITERIA DATASETS",
+        "names": "CRITERIA DATASETS SIMULATORS",
         "protocol": (
             "Campaigns Problem best_threshold campaigns first_crossings fit problem problems "
             "standardise true_threshold"
@@ -47,6 +53,8 @@ __getattr__, __dir__, __all__ = attach(
         "table_one": "Cell Outcome Table1 outcomes table1",
         "bound_gap": "Tightness fit_classifier sign_of_sine tightness",
         "label_cost": "Calibration Curve Distance Tradeoff tradeoff",
+        "simulators": "simulator",
+        "decision": "DecisionRow DecisionStudy decision_study unused",
         "comparison": "Comparison Row compare",
         "text": "aligned",
     },

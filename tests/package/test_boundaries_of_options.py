@@ -29,6 +29,7 @@ COMMANDS = {
     "reproduce figure1": ["--runs=2", "--jobs=1", "--datasets=artificial", "--criteria=proposed"],
     "reproduce tightness": ["--runs=2", "--jobs=1"],
     "reproduce lookahead": ["--runs=2", "--jobs=1", "--datasets=artificial"],
+    "reproduce decision": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
     "runs": ["bounds.txt"],
 }

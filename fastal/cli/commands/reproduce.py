@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import add_study_options
+from fastal.cli.arguments import add_study_options, integer_argument
 from fastal.cli.output import library_errors, study_settings, write_files
-from fastal.studies.names import CRITERIA, DATASETS
+from fastal.studies.names import CRITERIA, DATASETS, SIMULATORS
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
@@ -71,6 +72,28 @@ def add_reproduce(commands: Commands) -> None:
     _add_names(lookahead, "datasets", DATASETS)
     lookahead.set_defaults(run=_lookahead, broken_pipe_status=0)
 
+    decision = parts.add_parser(
+        "decision",
+        help="beyond the paper: what a stop leaves unused, and whether StillToCome keeps its share",
+        allow_abbrev=False,
+    )
+    add_study_options(decision, out=None)
+    decision.add_argument(
+        "--pool",
+        type=integer_argument(2),
+        nargs="+",
+        default=[100, 400],
+        metavar="N",
+        help="points in a pool, one number or several (default: 100 400)",
+    )
+    decision.add_argument(
+        "--store",
+        metavar="DIR",
+        help="keep finished runs in this folder; the same command goes on where it was interrupted",
+    )
+    _add_names(decision, "datasets", (*DATASETS, *SIMULATORS))
+    decision.set_defaults(run=_decision, broken_pipe_status=0)
+
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
     def listed(text: str) -> list[str]:
@@ -108,16 +131,11 @@ def _table1(arguments: argparse.Namespace) -> int:
         table = table1(*_names(arguments), **study_settings(arguments))
         print(table)
         if arguments.out is not None:
-
-            def markdown(path: str) -> None:
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(table.to_markdown())
-
             write_files(
                 arguments.out,
                 {
                     "table1.csv": table.to_csv,
-                    "table1.md": markdown,
+                    "table1.md": partial(_write_text, table.to_markdown()),
                     "table1_runs.csv": table.records_to_csv,
                 },
             )
@@ -164,3 +182,38 @@ def _lookahead(arguments: argparse.Namespace) -> int:
                 arguments.out, {"lookahead.csv": found.to_csv, "lookahead.png": picture.savefig}
             )
     return 0
+
+
+def _decision(arguments: argparse.Namespace) -> int:
+    with library_errors():
+        from fastal.studies.decision import decision_study
+
+        if arguments.out is not None:
+            from fastal.plotting.style import require_matplotlib
+
+            require_matplotlib()
+        found = decision_study(
+            _chosen(arguments.datasets, (*DATASETS, *SIMULATORS)),
+            pools=list(dict.fromkeys(arguments.pool)),
+            store=arguments.store,
+            **study_settings(arguments),
+        )
+        print(found)
+        if arguments.out is not None:
+            from fastal.plotting.decision import decision_figure
+
+            write_files(
+                arguments.out,
+                {
+                    "decision.csv": found.to_csv,
+                    "decision.txt": partial(_write_text, f"{found}\n"),
+                    "decision.md": partial(_write_text, found.to_markdown()),
+                    "decision.svg": decision_figure(found).savefig,
+                },
+            )
+    return 0
+
+
+def _write_text(text: str, path: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
