@@ -65,3 +65,15 @@ cdef inline void upper_to_lower(Tracker *t) noexcept nogil:
     lower_push(t, node)
     t.n_below += t.nodes[node].count
     t.crossings += t.nodes[node].balance
+
+
+cdef inline bint fell(Tracker *t) noexcept nogil:
+    # Is the mean place of the values at or above the median smaller than that of those below?
+    # Only a rule with fall knows the places; else the answer is no.
+    #
+    # The mean place of all n values, the oldest at place a, is a + (n - 1) / 2. It lies between the
+    # means of both sides, so the question is
+    #     places_below / n_below > a + (n - 1) / 2.
+    # Places are below 2^30: both products are below 2^62. Without values below, 0 > 0 is false;
+    # without values above, both sides are equal.
+    return t.rule.fall and 2 * t.places_below > t.n_below * (2 * t.n_pushed - t.n - 1)

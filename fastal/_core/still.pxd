@@ -16,6 +16,7 @@ cdef struct Still:
     int64_t stopped_at      # bounds at the stop, 0 before it
     double stop_left        # what was left there, and the level
     double stop_level
+    bint held               # a push stops nothing: who holds it decides (`latch`)
     bint negative           # a negative bound came: nothing can be said
     int64_t epoch           # changes whenever earlier bounds are no longer there
     # sums in units of 2^shift, which is 0 until a bound is huge: none can overflow

@@ -221,7 +221,7 @@ cdef int still_push(Still *still, double value) noexcept nogil:
         return -1
     take(s, value if value > 0 else 0.0)
     stop = enough(s)
-    if stop and s.stopped_at == 0:
+    if stop and s.stopped_at == 0 and not s.held:
         note_stop(s)
     return stop
 
@@ -364,6 +364,35 @@ cdef class StillTracker:
         finally:
             self.still.share = share
         self.note_stop(stopped_at, left, level)
+
+    def take_stop(self, StillTracker other not None):
+        """Take over the stop of another one, as it was."""
+        self.note_stop(other.still.stopped_at, other.still.stop_left, other.still.stop_level)
+
+    def latch(self):
+        """Stop here."""
+        self.check()
+        note_stop(self.still)
+
+    def unlatch(self):
+        """Forget the stop."""
+        self.note_stop(0, NAN, NAN)
+
+    @property
+    def would_stop(self):
+        """Whether the rule says stop now, whatever it said before."""
+        self.check()
+        return enough(self.still)
+
+    @property
+    def held(self):
+        """Whether a push stops nothing."""
+        return self.still.held
+
+    @held.setter
+    def held(self, bint held):
+        self.check()
+        self.still.held = held
 
     def note_stop(self, int64_t at, double left, double level):
         """Say how a stop was: after so many bounds, with so much left; 0 if there was none."""

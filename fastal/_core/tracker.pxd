@@ -40,6 +40,7 @@ cdef struct Tracker:
     int64_t stop_below
     int64_t stop_crossings
     double stop_median
+    bint held               # a push stops nothing: who holds it decides (`latch`)
     int64_t epoch           # changes whenever earlier values are no longer there
     # the values in order, and the distinct ones in a hash table and two heaps
     double *values

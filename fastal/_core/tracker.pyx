@@ -21,6 +21,7 @@ from fastal._core.distribution cimport (
     var_runs,
 )
 from fastal._core.halves cimport (
+    fell,
     lower_push,
     lower_pop,
     lower_root,
@@ -32,6 +33,7 @@ from fastal._core.halves cimport (
     upper_to_lower,
     upper_top,
 )
+from fastal._core.hashing cimport folded_twice
 from fastal._core.heap cimport FREE, LINE, Entry, Node, prefetch
 from fastal._core.memory cimport allocate, resize
 from fastal._core.numeric cimport first_not_finite, midpoint
@@ -55,7 +57,6 @@ cdef uint64_t EMPTY = ~<uint64_t>0
 # Python's own hashes do (PYTHONHASHSEED): nobody can choose values beforehand that collide.
 cdef uint64_t SECRET = <uint64_t><int64_t>hash(b"fastal: added to a value")
 cdef uint64_t FACTOR = <uint64_t><int64_t>hash(b"fastal: times the sum") | 1
-cdef uint64_t MIXER = 0x9E3779B97F4A7C15        # 2^64 over the golden ratio
 
 cdef enum:
     FIRST_CAPACITY = 16
@@ -63,32 +64,8 @@ cdef enum:
     AHEAD = 4                   # values whose slot is fetched while earlier ones are pushed
 
 
-cdef extern from *:
-    """
-    /* The two halves of the 128-bit product a b, one laid over the other. */
-    static inline uint64_t fastal_folded_product(uint64_t a, uint64_t b)
-    {
-    #if defined(__SIZEOF_INT128__)
-        unsigned __int128 product = (unsigned __int128)a * b;
-        return (uint64_t)product ^ (uint64_t)(product >> 64);
-    #else
-        uint64_t low = (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF);
-        uint64_t first = (a >> 32) * (b & 0xFFFFFFFF) + (low >> 32);
-        uint64_t second = (a & 0xFFFFFFFF) * (b >> 32) + (first & 0xFFFFFFFF);
-        uint64_t high = (a >> 32) * (b >> 32) + (first >> 32) + (second >> 32);
-        return ((second << 32) | (low & 0xFFFFFFFF)) ^ high;
-    #endif
-    }
-    """
-    uint64_t folded_product "fastal_folded_product"(uint64_t a, uint64_t b) noexcept nogil
-
-
 cdef inline uint64_t hash_of(double value) noexcept nogil:
-    # Whole numbers differ in the high bits of the double only: their product, folded, in all. Once
-    # folded, those on a lattice still lie on a few lattices: it is folded twice.
-    cdef uint64_t bits
-    memcpy(&bits, &value, sizeof(double))
-    return folded_product(folded_product(bits ^ SECRET, FACTOR) ^ FACTOR, MIXER)
+    return folded_twice(value, SECRET, FACTOR)
 
 
 cdef inline uint64_t slot_of(Tracker *t, double value) noexcept nogil:
@@ -345,18 +322,6 @@ cdef bint tracker_rejects(Tracker *t) noexcept nogil:
     return False
 
 
-cdef inline bint fell(Tracker *t) noexcept nogil:
-    # Is the mean place of the values at or above the median smaller than that of those below?
-    # Only a rule with fall knows the places; else the answer is no.
-    #
-    # The mean place of all n values, the oldest at place a, is a + (n - 1) / 2. It lies between the
-    # means of both sides, so the question is
-    #     places_below / n_below > a + (n - 1) / 2.
-    # Places are below 2^30: both products are below 2^62. Without values below, 0 > 0 is false;
-    # without values above, both sides are equal.
-    return t.rule.fall and 2 * t.places_below > t.n_below * (2 * t.n_pushed - t.n - 1)
-
-
 cdef bint is_rule(RunsRule rule) noexcept nogil:
     # What lies outside would make the loops below endless, or look at values that are not there.
     return (0 < rule.alpha <= 1 and (rule.window == 0 or rule.window >= 2)
@@ -399,6 +364,11 @@ cdef Tracker *tracker_new(double alpha, int64_t window) noexcept nogil:
     return tracker_new_with(rule)
 
 
+cdef inline bint would_stop(Tracker *t) noexcept nogil:
+    return (t.streak >= t.rule.patience and t.n_pushed >= t.rule.min_bounds
+            and (t.rule.horizon == 0 or t.n_pushed <= t.rule.horizon))
+
+
 cdef inline void note_stop(Tracker *t) noexcept nogil:
     t.stopped_at = t.n_pushed
     t.stop_n, t.stop_below, t.stop_crossings = t.n, t.n_below, t.crossings
@@ -416,8 +386,7 @@ cdef int tracker_push(Tracker *tracker, double value) noexcept nogil:
     # The fall is asked for first: where values rise, every test would reject.
     status = (not t.rule.fall or fell(t)) and tracker_rejects(t)
     t.streak = t.streak + 1 if status else 0
-    if (t.stopped_at == 0 and t.streak >= t.rule.patience and t.n_pushed >= t.rule.min_bounds
-            and (t.rule.horizon == 0 or t.n_pushed <= t.rule.horizon)):
+    if t.stopped_at == 0 and not t.held and would_stop(t):
         note_stop(t)
     return status
 
@@ -672,7 +641,42 @@ cdef class RunsTracker:
         t.streak, t.stopped_at = old.streak, old.stopped_at
         t.stop_n, t.stop_below = old.stop_n, old.stop_below
         t.stop_crossings, t.stop_median = old.stop_crossings, old.stop_median
+        t.held = old.held
         return new
+
+    def take_stop(self, RunsTracker other not None):
+        """Take over the stop of another tracker, as it was."""
+        cdef Tracker *t = self.tracker
+        cdef Tracker *o = other.tracker
+        self.check()
+        t.stopped_at, t.stop_n, t.stop_below = o.stopped_at, o.stop_n, o.stop_below
+        t.stop_crossings, t.stop_median = o.stop_crossings, o.stop_median
+
+    def latch(self):
+        """Stop here."""
+        self.check()
+        note_stop(self.tracker)
+
+    def unlatch(self):
+        """Forget the stop."""
+        self.check()
+        self.tracker.stopped_at = 0
+
+    @property
+    def would_stop(self):
+        """Whether the rule says stop now, whatever it said before."""
+        self.check()
+        return would_stop(self.tracker)
+
+    @property
+    def held(self):
+        """Whether a push stops nothing."""
+        return self.tracker.held
+
+    @held.setter
+    def held(self, bint held):
+        self.check()
+        self.tracker.held = held
 
     def p_value(self, int alternative=LESS):
         """Return the p-value now; 1.0 below two values."""
