@@ -173,6 +173,11 @@ cdef class Counter:
         self.count.seen += 1
         return self.count.seen >= self.count.limit
 
+    def count_to(self, int64_t n):
+        """Have counted at least n."""
+        self.check()
+        self.count.seen = max(self.count.seen, n)
+
     def reset(self):
         """Begin anew."""
         self.check()

@@ -568,24 +568,17 @@ cdef class RunsTracker:
             self.refuse(status, 0)
         return self.tracker.stopped_at
 
-    def restore(self, const double[::1] values not None, int64_t stopped_at):
-        """Take the values of a saved tracker, and its stop as it was: nothing is decided anew."""
+    def restore(self, const double[::1] values not None):
+        """Take the values of a saved tracker; nothing is decided anew."""
         cdef Tracker *t = self.tracker
-        cdef int64_t i
-        cdef int status
-        self.check()
+        cdef bint held = t.held
         if t.n_pushed:
             raise ValueError(f"there are {t.n_pushed} values already")
-        t.stopped_at = -1               # no stop of its own
-        for i in range(values.shape[0]):
-            status = tracker_push(t, values[i])
-            if status < 0:
-                tracker_reset(t)
-                self.refuse(status, values[i])
-            if t.n_pushed == stopped_at:
-                note_stop(t)
-        if t.stopped_at < 0:
-            t.stopped_at = 0
+        t.held = True
+        try:
+            self.extend(values, bytearray(values.shape[0]))
+        finally:
+            t.held = held
 
     def reset(self):
         """Forget all values."""
@@ -646,11 +639,21 @@ cdef class RunsTracker:
 
     def take_stop(self, RunsTracker other not None):
         """Take over the stop of another tracker, as it was."""
+        self.note_evidence(other.tracker.stopped_at, *other.stop_evidence)
+
+    @property
+    def stop_evidence(self):
+        """Tested values, those below the median, crossings and median of the stop."""
         cdef Tracker *t = self.tracker
-        cdef Tracker *o = other.tracker
+        return t.stop_n, t.stop_below, t.stop_crossings, t.stop_median
+
+    def note_evidence(self, int64_t stopped_at, int64_t n, int64_t below, int64_t crossings,
+                      double median):
+        """Say how a stop was."""
+        cdef Tracker *t = self.tracker
         self.check()
-        t.stopped_at, t.stop_n, t.stop_below = o.stopped_at, o.stop_n, o.stop_below
-        t.stop_crossings, t.stop_median = o.stop_crossings, o.stop_median
+        t.stopped_at, t.stop_n, t.stop_below = stopped_at, n, below
+        t.stop_crossings, t.stop_median = crossings, median
 
     def latch(self):
         """Stop here."""
@@ -688,10 +691,7 @@ cdef class RunsTracker:
                             False)
 
     def evidence(self):
-        """Return (stopped, values, tested, below, runs, median, p-value) of the decision.
-
-        They are those of the stop if there was one, else those of now; O(1) but for the tail.
-        """
+        """Return (stopped, values, tested, below, runs, median, p-value): of the stop, or now."""
         self.check()
         cdef Tracker *t = self.tracker
         cdef int64_t pushed = t.n_pushed, n = t.n, below = t.n_below, crossings = t.crossings

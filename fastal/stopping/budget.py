@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastal import _memory
 from fastal import _validation as check
@@ -56,6 +56,27 @@ class _Counter(Criterion):
 
     def after_label(self, campaign: CampaignView) -> bool:
         return self.update()
+
+    def after_refit(
+        self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
+    ) -> bool:
+        """Count the labels that a fit has seen; a budget acts at every label.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far.
+        at_edge, same_fit : bool
+            Of no importance here.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        with self._turn():
+            self._counter.count_to(len(check.vector("bounds", bounds)))
+        return self.stopped
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""

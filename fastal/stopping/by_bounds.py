@@ -53,6 +53,50 @@ class Tracker(Protocol):
     def copy(self) -> Self:
         """Return an independent one in the same state."""
 
+    # Whether a push stops nothing.
+    held: bool
+
+    @property
+    def would_stop(self) -> bool:
+        """Whether the rule says stop now, whatever it said before."""
+
+    def latch(self) -> None:
+        """Stop here."""
+
+    def unlatch(self) -> None:
+        """Forget the stop."""
+
+    def take_stop(self, other: Any) -> None:
+        """Take over the stop of another one, as it was."""
+
+
+# Keys of a saved criterion, besides its settings.
+STATE = ("gp", "bounds", "expected", "stopped_at", "left", "level", "evidence", "fit")
+
+
+def _saved_share(name: str, value: Any) -> float:
+    """Check a share in a saved state; None stands for NaN."""
+    if value is None:
+        return math.nan
+    if type(value) not in (int, float) or not (0 <= value <= 1):
+        raise ValueError(
+            f"`state[{name!r}]` must be in [0, 1] or None, got {check.short_repr(value)}"
+        )
+    return float(value)
+
+
+def recompute_from(
+    criterion: Criterion, model: Any, initial: int, order: Any, X: Any, y: Any
+) -> bool:
+    """Give a criterion all bounds of a fitted model, but for those of the initial labels."""
+    from fastal.adapters import recomputed
+
+    first = check.count("initial", initial)
+    found = recomputed(model, order=order, X=X, y=y)
+    if len(found.bounds) <= first:
+        return criterion.stopped
+    return criterion.after_refit(found.bounds[first:], at_edge=found.at_edge)
+
 
 class ByBounds(Criterion):
     """A criterion that takes bounds by five ways and keeps them all.
@@ -235,11 +279,12 @@ class ByBounds(Criterion):
     def recompute(
         self, X: ArrayLike, y: ArrayLike, gp: GaussianProcess, *, initial: int = 0
     ) -> bool:
-        """Replace all bounds by those that other hyper-parameters give.
+        """Replace all bounds by those that other hyper-parameters give, and decide.
 
         When hyper-parameters change while labelling goes on, the paper (section 5.3) offers two
         ways: go on with `push`, `update` or `observe` and the new ones, as if the old bounds were
-        comparable; or compute the whole sequence anew, which is this.
+        comparable; or compute the whole sequence anew, which is this. How it decides is said in
+        `recompute_from`.
 
         Parameters
         ----------
@@ -253,21 +298,134 @@ class ByBounds(Criterion):
         Returns
         -------
         bool
-            Whether the new sequence stops. A criterion with a Gaussian process goes on with the
-            copy, which has all labels.
+            Whether there has been a stop, now or before. A criterion with a Gaussian process goes
+            on with the copy, which has all labels.
         """
         initial = check.count("initial", initial)
         if gp.n_labels:
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
         model = gp.copy()
-        before = len(self)
         bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
-        anew = self.copy().reset()
-        anew._extend(bounds)
-        self._tracker.replace(anew._tracker, before)
+        stopped = self.after_refit(bounds) if len(bounds) else self.stopped
         if self.gp is not None:
             self.gp = model
-        return self.stopped
+        return stopped
+
+    def recompute_from(
+        self,
+        model: Any,
+        *,
+        initial: int = 0,
+        order: Any = None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+    ) -> bool:
+        """Replace all bounds by those of a model that was fitted anew, and decide.
+
+        Call it after each fit. The bounds of all labels that the model was fitted to, in the order
+        in which they came, under its present hyper-parameters, from one Cholesky factor. From the
+        first call on, only such calls decide, and two fits must agree: the criterion must say stop
+        right before the new bounds, under the fit before, and right after. A stop is latched at the
+        present number of bounds.
+
+        Parameters
+        ----------
+        model : object
+            A fitted `GaussianProcess`, or one of scikit-learn, modAL, scikit-activeml, GPyTorch or
+            BoTorch; see `fastal.adapters`. It is asked, not changed. The same fit twice counts
+            once; one at an edge of its search box confirms nothing.
+        initial : int
+            Number of labels at the beginning that give no bound.
+        order : array_like of int, optional
+            Rows of the model in the order in which their labels came, where it keeps another one.
+        X, y : array_like, optional
+            Inputs and labels, for a model that keeps none.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return recompute_from(self, model, initial, order, X, y)
+
+    # Number of bounds at the last fit, and whether that lay at an edge; None before the first.
+    _fit: tuple[int, bool] | None = None
+
+    def after_refit(
+        self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
+    ) -> bool:
+        """Take all bounds anew, under the hyper-parameters of a new fit, and decide.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far, in order.
+        at_edge : bool
+            Whether the fit lies at an edge of its search box: then it confirms nothing.
+        same_fit : bool
+            Whether this is the fit before once more: then nothing happens.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        values = check.vector("bounds", bounds)
+        check.flag("at_edge", at_edge)
+        check.flag("same_fit", same_fit)
+        self._check_bounds("bounds", values)
+        self._allow_refits()
+        with self._turn():
+            n, fit = len(self), self._fit
+            if same_fit or self._has_seen(values):
+                return self.stopped
+            # The fit before, with all labels since, must say stop, and the new one too.
+            agreed = (
+                fit is not None
+                and not fit[1]
+                and not at_edge
+                and len(values) >= fit[0]
+                and self._tracker.would_stop
+            )
+            at, said = self.stopped_at, self._at_stop
+            anew = self.copy().reset()
+            anew._tracker.held = True
+            anew._extend(values)
+            if at is not None:
+                anew._tracker.take_stop(self._tracker)
+            elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
+                anew._tracker.latch()
+            self._tracker.replace(anew._tracker, n)
+            self._fit = (len(values), at_edge)
+            if at is not None:
+                self._note_stop(at, *said)
+            return self.stopped
+
+    def _has_seen(self, bounds: Array) -> bool:
+        return self._fit is not None and np.array_equal(bounds, self.bounds)
+
+    def _allow_refits(self) -> None:
+        """Refuse settings that know no refits."""
+        return
+
+    def _at_the_end(self) -> bool:
+        """Whether no further bound can come, so that there will be no second fit."""
+        return False
+
+    @abstractmethod
+    def _note_stop(self, stopped_at: int, left: float, level: float) -> None:
+        """Say how a stop was, with what was left there."""
+
+    def _unlatch(self) -> None:
+        self._tracker.unlatch()
+
+    def _unconfirmed(self) -> str:
+        """Return why a rule that says stop has not stopped, or nothing."""
+        if self._fit is None or self.stopped or not self._tracker.would_stop:
+            return ""
+        if self._fit[1]:
+            return "; the fit lies at an edge of its search box and confirms nothing"
+        return "; the next fit must agree"
 
     # what it knows ---------------------------------------------------------------------------
 
@@ -326,13 +484,22 @@ class ByBounds(Criterion):
     def _at_stop(self) -> tuple[float, float]:
         """What was left at the stop, and the level there; NaN without one."""
 
+    @property
+    def _evidence(self) -> list[float] | None:
+        """What else is known of a stop, as plain numbers."""
+        return None
+
     @abstractmethod
-    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+    def _restore(
+        self, bounds: Array, stopped_at: int, left: float, level: float, evidence: Any
+    ) -> None:
         """Take the bounds and the stop of a saved criterion; nothing is decided anew."""
 
     def reset(self) -> Self:
         """Forget all bounds (a Gaussian process keeps its labels); return the criterion itself."""
         self._tracker.reset()
+        self._tracker.held = False
+        self._fit = None
         return self
 
     def copy(self) -> Self:
@@ -340,7 +507,7 @@ class ByBounds(Criterion):
         new = type(self)(**self.get_params(deep=False))
         if new.gp is not None:
             new.gp = new.gp.copy()
-        new._tracker = self._tracker.copy()
+        new._tracker, new._fit = self._tracker.copy(), self._fit
         return new
 
     def __copy__(self) -> Self:
@@ -354,7 +521,7 @@ class ByBounds(Criterion):
 
     def __getstate__(self) -> dict[str, Any]:
         own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}
-        stop = (self.stopped_at or 0, *self._at_stop)
+        stop = (self.stopped_at or 0, *self._at_stop, self._evidence)
         return own | {"bounds": self.bounds, "stop": stop, "expected": self._expected}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -363,6 +530,7 @@ class ByBounds(Criterion):
         self._start()
         self.expect(expected)
         self._restore(bounds, *stop)
+        self._tracker.held = self._fit is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, bounds and stop as plain lists, numbers and texts, ready for JSON.
@@ -387,6 +555,8 @@ class ByBounds(Criterion):
             "stopped_at": self.stopped_at,
             "left": None if math.isnan(left) else left,
             "level": None if math.isnan(level) else level,
+            "evidence": self._evidence,
+            "fit": None if self._fit is None else list(self._fit),
         }
 
     @classmethod
@@ -403,22 +573,26 @@ class ByBounds(Criterion):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> ByBounds:
-        names = (*cls._settings, "gp", "bounds", "expected", "stopped_at", "left", "level")
-        *settings, gp, bounds, expected, at, left, level = state_values(state, names)
+        *settings, gp, bounds, expected, at, left, level, evidence, fit = state_values(
+            state, (*cls._settings, *STATE)
+        )
         new, values = cls._settled(dict(zip(cls._settings, settings, strict=True)), gp, bounds)
         expected = state_count("expected", expected, optional=True)
-        at = state_count("stopped_at", at, 1, optional=True, most=len(values))
-        shares = []
-        for name, share in (("left", left), ("level", level)):
-            number = math.nan if share is None else share
-            if not isinstance(number, int | float) or number < 0 or number > 1:
-                raise ValueError(
-                    f"`state[{name!r}]` must be in [0, 1] or None, got {check.short_repr(share)}"
-                )
-            shares.append(float(number))
+        # after a refit with fewer labels a stop may lie beyond them
+        most = len(values) if fit is None else check.INT64_MAX
+        at = state_count("stopped_at", at, 1, optional=True, most=most)
+        left, level = _saved_share("left", left), _saved_share("level", level)
         with damaged_state():
             new.expect(expected or 0)
-            new._restore(values, at or 0, *shares)
+            new._restore(values, at or 0, left, level, evidence)
+        if fit is not None:
+            if not isinstance(fit, list) or len(fit) != 2 or type(fit[1]) is not bool:
+                raise ValueError(
+                    "`state['fit']` must be a number of bounds and whether it lies at an edge, got "
+                    f"{check.short_repr(fit)}"
+                )
+            new._fit = (state_count("fit", fit[0]), fit[1])
+            new._tracker.held = True
         return new
 
     # scikit-learn's conventions --------------------------------------------------------------
@@ -458,6 +632,7 @@ class ByBounds(Criterion):
         changed = type(self)(**(known | params))
         changed.expect(self._expected)
         bounds = self.bounds
+        changed._fit, changed._tracker.held = self._fit, self._fit is not None
         self._judge_anew(changed, bounds)
         tracker = self._tracker  # stays: another thread may be about to push to it
         tracker.replace(changed._tracker, len(bounds))

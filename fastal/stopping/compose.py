@@ -12,10 +12,13 @@ from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
 from fastal.bound import bounds_of
 from fastal.stopping.budget import FixedBudget
+from fastal.stopping.by_bounds import recompute_from
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.still import StillToCome
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from fastal._types import Array
     from fastal.stopping.criterion import CampaignView, FinishedRun
 
@@ -144,6 +147,75 @@ class _Composition(Criterion):
             for r in bounds:
                 self._give(r)
             return self.stopped
+
+    def after_refit(
+        self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
+    ) -> bool:
+        """Let every member take all bounds anew, and decide.
+
+        Until the whole has stopped, its members are judged anew; then all stops stay.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far, in order.
+        at_edge, same_fit : bool
+            As in `Criterion.after_refit`.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        for member in self.members:
+            if type(member).after_refit is Criterion.after_refit:
+                member.after_refit(bounds)  # says why not, before any other has changed
+        values = check.vector("bounds", bounds)
+        self._check_bounds("bounds", values)
+        with self._turn():
+            if same_fit or self._has_seen(values):
+                return self.stopped
+            if not self.stopped:
+                self._unlatch()
+            for member in self.members:
+                member.after_refit(values, at_edge=at_edge)
+            return self.stopped
+
+    def _has_seen(self, bounds: Array) -> bool:
+        return any(member._has_seen(bounds) for member in self.members)
+
+    def _unlatch(self) -> None:
+        for member in self.members:
+            member._unlatch()
+
+    def recompute_from(
+        self,
+        model: Any,
+        *,
+        initial: int = 0,
+        order: Any = None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+    ) -> bool:
+        """Give every member all bounds of a model that was fitted anew (see `StillToCome`).
+
+        Parameters
+        ----------
+        model : object
+            A fitted model.
+        initial : int
+            Number of labels at the beginning that give no bound.
+        order : array_like of int, optional
+            Rows of the model in the order in which their labels came.
+        X, y : array_like, optional
+            Inputs and labels, for a model that keeps none.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return recompute_from(self, model, initial, order, X, y)
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""

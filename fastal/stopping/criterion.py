@@ -14,6 +14,8 @@ from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from fastal._core.rule import CompiledRule
     from fastal._threads import OneWriter
     from fastal._types import Array, Bools, Ints
@@ -234,6 +236,35 @@ class Criterion(ABC):
             Whether there has been a stop, now or before.
         """
         return self.push(campaign.last_bound)
+
+    def after_refit(
+        self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
+    ) -> bool:
+        """Take all bounds anew, under the hyper-parameters of a new fit, and decide.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far, in order.
+        at_edge : bool
+            Whether the fit lies at an edge of its search box: then it confirms nothing.
+        same_fit : bool
+            Whether this is the fit before once more: then nothing happens.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        raise TypeError(f"a {type(self).__name__} does not go by bounds: it knows no refits")
+
+    def _has_seen(self, bounds: Array) -> bool:
+        """Whether these are the bounds of the fit before: the same fit once more."""
+        return False
+
+    def _unlatch(self) -> None:
+        """Forget a stop, to be judged anew at a refit."""
+        return
 
     def measures_in(self, run: FinishedRun) -> Array | None:
         """Return the measures of a finished run, one for each bound.

@@ -194,6 +194,7 @@ class StillToCome(ByBounds):
         else:
             low, high = self._range(n, width, left)
             reason = self._sentence(bool(stop), left, level, width, horizon)
+            reason += self._unconfirmed()
             if 0 < left < 1 and not math.isnan(low):
                 reason += f" (by their scatter {percent(low)} to {percent(high)})"
         warnings = self._warnings(n) if stop else ()
@@ -237,6 +238,8 @@ class StillToCome(ByBounds):
         last = self.bounds[n - width : n]
         if not (0 < left < 1):
             return left, left
+        if self._fit is not None and n != len(self):  # the bounds of that moment are gone
+            return math.nan, math.nan
         last /= last.max()  # so that no sum overflows; not all are zero
         error = last.std(ddof=1) / last.mean() / math.sqrt(width)
         # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
@@ -271,16 +274,24 @@ class StillToCome(ByBounds):
     def _at_stop(self) -> tuple[float, float]:
         return self._tracker.at_stop
 
-    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
+    def _restore(
+        self, bounds: Array, stopped_at: int, left: float, level: float, evidence: Any
+    ) -> None:
         self._refuse_negative("bounds", bounds)
         self._tracker.restore(bounds, stopped_at, left, level)
+
+    def _note_stop(self, stopped_at: int, left: float, level: float) -> None:
+        self._tracker.note_stop(stopped_at, left, level)
+
+    def _at_the_end(self) -> bool:
+        return len(self) >= self._tracker.horizon
 
     def _judge_anew(self, changed: Self, bounds: Array) -> None:
         # A stop stays as it was.
         if self.stopped_at is None:
             changed._extend(bounds)
         else:
-            changed._restore(bounds, self.stopped_at, *self._at_stop)
+            changed._restore(bounds, self.stopped_at, *self._at_stop, None)
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; unless it has stopped, the bounds are judged anew.

@@ -311,7 +311,7 @@ class Stopper(ByBounds):
         tracker = self._tracker
         if self.fall and self.alternative == "less" and not tracker.fell and tracker.rejects:
             said += f", but the bounds {'rose' if tracker.rose else 'did not fall'}"
-        return False, said
+        return False, said + self._unconfirmed()
 
     def trace(self) -> Trace:
         """Replay all bounds and return what the test found after each.
@@ -375,9 +375,43 @@ class Stopper(ByBounds):
     def _at_stop(self) -> tuple[float, float]:
         return self._followed().at_stop
 
-    def _restore(self, bounds: Array, stopped_at: int, left: float, level: float) -> None:
-        self._tracker.restore(bounds, stopped_at)
+    @property
+    def _evidence(self) -> list[float] | None:
+        return list(self._tracker.stop_evidence) if self.stopped else None
+
+    def _restore(
+        self, bounds: Array, stopped_at: int, left: float, level: float, evidence: Any
+    ) -> None:
+        if (evidence is None) != (stopped_at == 0):
+            raise ValueError(
+                "`evidence` must be there where there was a stop, and only there, got "
+                f"{check.short_repr(evidence)}"
+            )
+        found = (0, 0, 0, math.nan)
+        if evidence is not None:
+            if not isinstance(evidence, list) or len(evidence) != 4:
+                raise ValueError(
+                    f"`evidence` must be a list of four, got {check.short_repr(evidence)}"
+                )
+            n, below, crossings = (
+                check.count("evidence", value, 0, check.INT64_MAX) for value in evidence[:3]
+            )
+            if not (below <= n <= stopped_at and crossings < max(n, 1)):
+                raise ValueError(f"`evidence` cannot be, got {check.short_repr(evidence)}")
+            found = (n, below, crossings, check.real("evidence", evidence[3]))
+        self._tracker.restore(bounds)
+        self._tracker.note_evidence(stopped_at, *found)
         self._followed().note_stop(stopped_at, left, level)
+
+    def _note_stop(self, stopped_at: int, left: float, level: float) -> None:
+        self._followed().note_stop(stopped_at, left, level)
+
+    def _allow_refits(self) -> None:
+        if self.sequential:
+            raise ValueError(
+                "`sequential` must be False where hyper-parameters are fitted on the way, got "
+                "True: no error rate is known then"
+            )
 
     def copy(self) -> Self:
         """Return an independent stopper in the same state; a Gaussian process is copied too."""
