@@ -109,7 +109,7 @@ def test_a_run_with_another_criterion():
     run = finished(stopper=FixedBudget(20))
     bounds, errors = plot_run(run)
     np.testing.assert_array_equal(bounds.lines[0].get_ydata(), run.bounds)
-    assert bounds.lines[1].get_xdata()[0] == 20
+    assert drawn(bounds)["stop"][0, 0] == 20
     assert drawn(errors)["stop"][0, 0] == 21
 
 
