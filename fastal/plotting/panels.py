@@ -46,7 +46,7 @@ def split(ax: Axes, *shares: float) -> list[Axes]:
     if ax.get_axes_locator() is None or isinstance(ax.get_axes_locator(), _UpperPart):
         ax.set_axes_locator(_UpperPart(ax, sum(shares)))
     upper = 1 - sum(shares)
-    panels = []
+    panels: list[Axes] = []
     for count in range(len(shares), 0, -1):
         height = (shares[count - 1] - GAP) / upper
         panel = ax.inset_axes((0.0, -sum(shares[:count]) / upper, 1.0, height))
@@ -105,7 +105,9 @@ def finish(panels: list[Axes], count: int, stop: int | None, label: str = "bound
         ax.tick_params(labelbottom=False)
     for ax in panels:
         ax.set_xlim(0.5, max(count, 2) + 0.5)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        # Long numbers need room: fewer of them.
+        bins: Any = "auto" if count < 10_000 else 6
+        ax.xaxis.set_major_locator(MaxNLocator(bins, integer=True, steps=[1, 2, 5, 10]))
     panels[-1].set_xlabel(label)
     if not count:
         note(panels[0], "no bounds yet")
@@ -165,12 +167,57 @@ def say(verdict: Any, ax: Axes, pixels: float, size: float) -> None:
     if ax.figure.get_layout_engine() is None:
         room = (ax.figure.bbox.y1 - ax.get_window_extent().y1) * points - 6.0  # the title's pad
     while True:
-        letters = max(20, int(pixels * points / (0.6 * size)))
-        text = "\n".join(textwrap.fill(sentence, letters) for sentence in sentences)
+        text = "\n".join(fill(sentence, ax, pixels, size) for sentence in sentences)
         if size <= 6 or 1.2 * size * (text.count("\n") + 1) <= room:
             break
         size -= 0.5
     ax.set_title(text, fontsize=size, loc="left")
+
+
+def fill(text: str, ax: Axes, pixels: float, size: float) -> str:
+    """Return a text in lines that fit a width.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    ax : matplotlib axes
+        Where it will stand.
+    pixels : float
+        The width.
+    size : float
+        Of the letters, in points.
+
+    Returns
+    -------
+    str
+        The text with line breaks.
+    """
+    letters = 72 * pixels / ax.figure.dpi / (0.58 * size)
+    return textwrap.fill(text, max(20, int(letters)))
+
+
+def width_of(ax: Axes) -> float:
+    """Return about how wide axes in a given place will be, in pixels.
+
+    Parameters
+    ----------
+    ax : matplotlib axes
+        The axes.
+
+    Returns
+    -------
+    float
+        Their width; where a layout will move them, an estimate from below.
+    """
+    now = ax.get_window_extent().width
+    if ax.figure.get_layout_engine() is None:
+        return now
+    # Of the 77.5 % that margins leave by default a layout makes all but the room for labels.
+    return max(0.85 * now, 0.98 * now / 0.775 - 0.8 * ax.figure.dpi)
+
+
+NARROW = 2.8  # inches
 
 
 def scale_of(bounds: Array) -> tuple[dict[str, Any], Callable[[Array], Array]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastal.plotting.panels import NARROW, fill, width_of
 from fastal.plotting.still import Picture, draw_in_place
 from fastal.plotting.stopper import draw_stopper_in_place
 from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
@@ -105,7 +106,8 @@ def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
 
 def _draw_bounds(run: Run, ax: Axes) -> None:
     """Draw the bounds, what is still to come, and for a Stopper the runs and the p-value."""
-    first = f"bound number (the first comes with label {run.n_initial + 1})"
+    gap = "\n" if width_of(ax) < NARROW * ax.figure.dpi else " "
+    first = f"bound number{gap}(the first comes with label {run.n_initial + 1})"
     picture = _picture(run)
     if hasattr(run.stopper, "p_value"):
         draw_stopper_in_place(run.stopper, picture, ax, first)
@@ -161,14 +163,18 @@ def _draw_errors(run: Run, ax: Axes) -> None:
     ax.set_ylabel("expected loss on the test set")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if stop is None:
-        ax.set_title(f"no stop: expected loss {_end(run)}", fontsize=9, loc="left")
+        _entitle(ax, f"no stop: expected loss {_end(run)}")
         return
     ax.axvline(stop, color=STOP, linewidth=1.4, gid="stop")
     ax.plot([stop], [errors[stop - 1]], "o", color=STOP, markersize=6, gid="error at the stop")
     title = f"expected loss {errors[stop - 1]:.3g} at the stop ({stop} labels)"
     if count > stop:
         title += f", {_end(run)}"
-    ax.set_title(title, fontsize=9, loc="left")
+    _entitle(ax, title)
+
+
+def _entitle(ax: Axes, title: str) -> None:
+    ax.set_title(fill(title, ax, width_of(ax), 9.0), fontsize=9, loc="left")
 
 
 def _end(run: Run) -> str:

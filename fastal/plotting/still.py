@@ -11,6 +11,7 @@ from fastal import _validation as check
 from fastal._types import Array
 from fastal.plotting.panels import (
     MANY,
+    NARROW,
     PAPER,
     finish,
     halo,
@@ -19,6 +20,7 @@ from fastal.plotting.panels import (
     say,
     scale_of,
     split,
+    width_of,
 )
 from fastal.plotting.style import ABOVE, BELOW, MEAN, OUTSIDE, STOP, require_matplotlib
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
     from fastal.stopping.still import StillToCome
 
@@ -142,8 +145,10 @@ def draw_in_place(picture: Picture, ax: Axes, label: str = "bounds") -> None:
     if len(picture.bounds):
         # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
         place: Any = "best" if len(picture.bounds) <= MANY else "upper right"
-        ax.legend(loc=place, fontsize="x-small", **_legend(picture))
-    say(picture.verdict, ax, ax.get_window_extent().width, size=8.0)
+        small = width_of(ax) < NARROW * ax.figure.dpi
+        size = "xx-small" if small else "x-small"
+        _thicken(ax.legend(loc=place, fontsize=size, **_legend(picture)))
+    say(picture.verdict, ax, width_of(ax), size=8.0)
 
 
 def _draw_alone(picture: Picture, figure: Figure) -> Axes:
@@ -152,15 +157,22 @@ def _draw_alone(picture: Picture, figure: Figure) -> Axes:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1 - _SHARE, _SHARE))
     _draw(picture, upper, lower, "bounds")
     if len(picture.bounds):
-        shown = upper.get_legend_handles_labels()
-        place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5, "fontsize": "small"}
-        figure.legend(*shown, **place, **_legend(picture), edgecolor="none")
+        handles, labels = upper.get_legend_handles_labels()
+        style: dict[str, Any] = {"ncols": 5, "fontsize": "small", "edgecolor": "none"}
+        style |= _legend(picture)
+        _thicken(figure.legend(handles, labels, loc="outside lower center", **style))
     say(picture.verdict, upper, 0.9 * figure.bbox.width, size=9.0)  # as the layout will be
     return upper
 
 
 def _legend(picture: Picture) -> dict[str, Any]:
     return {"markerscale": 5.0 / marker_size(len(picture.bounds)), **PAPER}
+
+
+def _thicken(legend: Legend) -> None:
+    """Let lines be seen in the legend that are thin in the picture of many bounds."""
+    for line in legend.get_lines():
+        line.set_linewidth(max(1.4, line.get_linewidth()))
 
 
 def _draw(picture: Picture, upper: Axes, lower: Axes, label: str) -> None:
@@ -280,7 +292,10 @@ def draw_left(picture: Picture, ax: Axes) -> None:
         line: dict[str, Any] = {"color": BELOW, "linewidth": line_width(count, 1.8), "gid": "left"}
         ax.plot(n[:last], heights[:last], marker=single, **line)
     ax.set_yscale("log")
-    ax.set_ylim(low, 1.5)
+    # A share that has not fallen yet, at the left edge: what is said of it stands above.
+    early = last < 0.25 * count and picture.at_end > 0.3
+    top = (1 / low) ** 0.3 if early else 1.5
+    ax.set_ylim(low, top)
     ax.set_ylabel("still to come")
     _percent_ticks(ax, floor)
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
@@ -288,12 +303,16 @@ def draw_left(picture: Picture, ax: Axes) -> None:
     if share is not None:
         ax.axhline(share, color=ABOVE, linewidth=1.2, linestyle="--", gid="share")
         asked = f"{_percent(share)} asked"
-        place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "xytext": (4, 2)}
-        ax.annotate(asked, (0.0, share), color=ABOVE, va="bottom", **place, **words)
+        # On the side where the curve is not.
+        side, away, end = ("right", -4, 1.0) if last < 0.4 * count else ("left", 4, 0.0)
+        place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "xytext": (away, 2)}
+        ax.annotate(asked, (end, share), color=ABOVE, va="bottom", ha=side, **place, **words)
     if picture.horizon is not None and picture.horizon <= count:
         ax.axvline(picture.horizon, color="0.4", linewidth=0.9, linestyle=":", gid="horizon")
-        corner: dict[str, Any] = {"xytext": (-3, -2), "ha": "right", "va": "top"}
-        ax.annotate("horizon", (picture.horizon, 1.5), color="0.3", **corner, **words)
+        near = picture.horizon > 0.8 * count  # the right edge
+        corner: dict[str, Any] = {"xytext": (-3 if near else 3, -2), "va": "top"}
+        corner["ha"] = "right" if near else "left"
+        ax.annotate("horizon", (picture.horizon, top), color="0.3", **corner, **words)
     if not math.isnan(picture.at_end) and count:
         _draw_end(picture, ax, low, last, words)
     elif count and not there.any():
@@ -310,8 +329,9 @@ def _draw_end(picture: Picture, ax: Axes, low: float, at: int, words: dict[str, 
     full = "white" if end < low else STOP  # hollow: it lies below the edge
     dot: dict[str, Any] = {"markersize": 6, "markerfacecolor": full, "clip_on": False, "zorder": 3}
     ax.plot([at], [height], "o", color=STOP, gid="left at the end", **dot)
-    # On the side where there is room; above the curve, which falls, unless it has not fallen yet.
-    right, under = at < 0.75 * max(len(picture.left), 2), end > 0.3
+    # The curve falls: there is room to the right above it, and to the left below it.
+    right = at < (0.25 if end > 0.3 else 0.75) * max(len(picture.left), 2)
+    under = not right and end > low
     side: dict[str, Any] = {"ha": "left" if right else "right", "va": "top" if under else "bottom"}
     side["xytext"] = (6 if right else -6, -5 if under else 5)
     text = "< 0.1 %" if 0 < end < 0.001 < low else _percent(end)
@@ -326,14 +346,17 @@ def _floor(picture: Picture) -> float:
     if share is not None:
         # After a stop the share may fall for ever: the one asked for stays in sight.
         return max(min(share / 3, least), share / 8, 1e-300)
-    return min(0.1, max(least, 1e-3))
+    return min(0.1, max(least, 0.01))
 
 
 def _percent_ticks(ax: Axes, floor: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+    decades = math.ceil(-math.log10(floor))
     subs = (1.0, 2.0, 5.0) if floor > 0.012 else (1.0, 3.0) if floor > 0.0012 else (1.0,)
-    ax.yaxis.set_major_locator(LogLocator(subs=subs))
+    powers = np.arange(-decades, 1, max(1, decades // 4))
+    ticks = np.multiply.outer(10.0 ** (powers - powers[-1]), subs).ravel()
+    ax.yaxis.set_major_locator(FixedLocator(ticks[(ticks >= floor) & (ticks <= 1)].tolist()))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percent(share)))
 

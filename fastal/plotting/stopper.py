@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal._types import Array
-from fastal.plotting.panels import MANY, PAPER, finish, halo, marker_size, say, scale_of, split
+from fastal.plotting.panels import (
+    MANY,
+    PAPER,
+    finish,
+    halo,
+    marker_size,
+    say,
+    scale_of,
+    split,
+    width_of,
+)
 from fastal.plotting.still import Picture as Still
 from fastal.plotting.still import draw_left, draw_means
 from fastal.plotting.style import ABOVE, BELOW, OUTSIDE, STOP, require_matplotlib
@@ -102,6 +112,9 @@ def draw_stopper_in_place(stopper: Any, still: Still | None, ax: Axes, label: st
         panels = split(ax, _SHARE, 0.9 * _SHARE)
         draw_left(still, panels[0])
     _draw(picture, [ax, *panels], label)
+    if _SHARE * ax.get_position(original=True).height * ax.figure.bbox.height < ax.figure.dpi:
+        for panel in panels:  # less than an inch for each
+            panel.yaxis.label.set_fontsize("xx-small")
     if still is not None:
         draw_means(still, ax, scale_of(picture.bounds)[1])
     if len(stopper):
@@ -109,7 +122,7 @@ def draw_stopper_in_place(stopper: Any, still: Still | None, ax: Axes, label: st
         place: Any = "best" if len(stopper) <= MANY else "upper right"
         scale = 5.5 / marker_size(len(stopper))
         ax.legend(loc=place, markerscale=scale, fontsize="x-small", **PAPER)
-    say(picture.verdict, ax, ax.get_window_extent().width, size=8.0)
+    say(picture.verdict, ax, width_of(ax), size=8.0)
 
 
 def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
