@@ -112,12 +112,17 @@ def draw_stopper_in_place(stopper: Any, still: Still | None, ax: Axes, label: st
         panels = split(ax, _SHARE, 0.9 * _SHARE)
         draw_left(still, panels[0])
     _draw(picture, [ax, *panels], label)
-    if _SHARE * ax.get_position(original=True).height * ax.figure.bbox.height < ax.figure.dpi:
-        for panel in panels:  # less than an inch for each
-            panel.yaxis.label.set_fontsize("xx-small")
+    cramped = False
     if still is not None:
         draw_means(still, ax, scale_of(picture.bounds)[1])
-    if len(stopper):
+        # Less than an inch for each panel: small names, few ticks, and no legend over the bounds.
+        height = ax.get_position(original=True).height * ax.figure.bbox.height
+        cramped = _SHARE * height < ax.figure.dpi
+    if cramped:
+        panels[0].set_yticks([0.1, 1.0])
+        for panel in panels:
+            panel.yaxis.label.set_fontsize("xx-small")
+    elif len(stopper):
         # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
         place: Any = "best" if len(stopper) <= MANY else "upper right"
         scale = 5.5 / marker_size(len(stopper))

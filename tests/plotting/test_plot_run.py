@@ -209,6 +209,9 @@ def test_no_text_covers_another(stopper, size):
     figure, axes = plt.subplots(1, 2, figsize=size, layout="constrained")
     plot_run(finished(stopper=stopper), axes)
     assert overlapping(figure) == []
+    legend = axes[0].get_legend()
+    if legend is not None:  # which stays below the title
+        assert legend.get_window_extent().y1 <= axes[0].get_window_extent().y1
 
 
 def test_given_axes_are_used():
