@@ -13,7 +13,14 @@ from fastal._progress import ProgressBar
 from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
-from fastal.stopping.still import ROUNDING, still_to_come
+from fastal.stopping.compose import first_of
+from fastal.stopping.still import (
+    ROUNDING,
+    StillToCome,
+    StillTrace,
+    still_to_come,
+    window_means,
+)
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import percent
 
@@ -84,6 +91,20 @@ class Run:
         if not self._horizon or (self.bounds < ROUNDING).any():
             return np.full(len(self.bounds), np.nan)
         return still_to_come(self.bounds, self._horizon)
+
+    def trace(self) -> StillTrace:
+        """Return the mean of the last bounds and what is still to come, after each bound.
+
+        Returns
+        -------
+        StillTrace
+            As the criterion's first `StillToCome` reckons, with a window and a horizon of its own
+            if it has them; else with those of `left`.
+        """
+        still = first_of(self.stopper, StillToCome)
+        if still is not None and len(still) == len(self.bounds):
+            return still.trace()
+        return StillTrace(window_means(self.bounds), self.left)
 
     @property
     def stopped(self) -> bool:
@@ -190,7 +211,9 @@ class Run:
         return self.stopped or self.n_labels >= self._learner.max_labels
 
     def plot(self, axes: Any = None) -> tuple[Axes, ...]:
-        """Draw bounds, runs and p-value, and the error curve if there is one.
+        """Draw the bounds, what is still to come, and the error curve if there is one.
+
+        A run of a `Stopper` also shows the runs and the p-value.
 
         Parameters
         ----------

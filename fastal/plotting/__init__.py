@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from fastal.plotting.run import plot_run as plot_run
     from fastal.plotting.run import save_run as save_run
     from fastal.plotting.simulation import plot_simulation as plot_simulation
+    from fastal.plotting.still import plot_still as plot_still
+    from fastal.plotting.still import save_still as save_still
     from fastal.plotting.stopper import plot_stopper as plot_stopper
     from fastal.plotting.stopper import save_stopper as save_stopper
     from fastal.plotting.style import ABOVE as ABOVE
     from fastal.plotting.style import BELOW as BELOW
+    from fastal.plotting.style import MEAN as MEAN
     from fastal.plotting.style import OUTSIDE as OUTSIDE
     from fastal.plotting.style import STOP as STOP
     from fastal.plotting.style import file_formats as file_formats
@@ -30,8 +33,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "style": "ABOVE BELOW OUTSIDE STOP file_formats require_matplotlib",
+        "style": "ABOVE BELOW MEAN OUTSIDE STOP file_formats require_matplotlib",
         "stopper": "plot_stopper save_stopper",
+        "still": "plot_still save_still",
         "run": "plot_run save_run",
         "demo": "plot_demo save_demo",
         "forecast": "plot_forecast save_forecast",

@@ -40,8 +40,9 @@ def plot_demo(
     Returns
     -------
     tuple of matplotlib axes
-        Those of the model, of the bounds with runs and p-value, and of the error curve. The figure
-        belongs to pyplot, and the caller shows or closes it.
+        Those of the model, of the bounds (with what is still to come below them, and the p-value if
+        the run has a Stopper), and of the error curve. The figure belongs to pyplot, and the caller
+        shows or closes it.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def save_demo(
     figure.savefig(path, dpi=150)
 
 
-_DEMO_SIZE = (11.5, 8.0)  # inches; wide enough for the verdict in one line
+_DEMO_SIZE = (11.5, 9.0)  # inches
 
 
 class _DemoData:
@@ -118,7 +119,7 @@ def _demo_data(run: Run, X: Any, y: Any, X_grid: Any, truth: Any) -> _DemoData:
 
 
 def _demo_in(run: Run, data: _DemoData, figure: Figure) -> tuple[Axes, Axes, Axes]:
-    grid = figure.add_gridspec(2, 2, width_ratios=(7, 5))
+    grid = figure.add_gridspec(2, 2, width_ratios=(7, 5), height_ratios=(3, 5))
     upper = figure.add_subplot(grid[0, :])
     left, right = figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
     _draw_model(run, data, upper)

@@ -1,12 +1,15 @@
-"""A run: its bounds with their runs and, with a test set, its errors."""
+"""A run: its bounds, what is still to come and, with a test set, its errors."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastal.plotting.stopper import plot_stopper
+from fastal.plotting.panels import NARROW, fill, width_of
+from fastal.plotting.still import Picture, draw_in_place
+from fastal.plotting.stopper import draw_stopper_in_place
 from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
 
 if TYPE_CHECKING:
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
 def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     """Draw the bounds of a learning run, and its errors.
 
-    Above: the bounds with their runs and the p-value, see `plot_stopper`. Below, if the run has a
-    test set: the error on it after each label, with the stop marked; grey after the stop.
+    Above: the bounds with the mean of the last ones, and below them the share of all movement that
+    is still to come (`Run.trace`), with the share asked for if the criterion is a `StillToCome` or
+    has one among its members; see `plot_still`. A run of a `Stopper` also shows the runs and the
+    p-value; see `plot_stopper`. At the bottom, if the run has a test set: the error on it after
+    each label. The stop is marked everywhere; grey is what came after it.
 
     Parameters
     ----------
@@ -36,7 +42,8 @@ def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     Returns
     -------
     tuple of matplotlib axes
-        Those of the bounds and, if the run has errors, those of the error curve.
+        Those of the bounds and, if the run has errors, those of the error curve. The panels below
+        the bounds are their ``child_axes``, the lowest first.
 
     Examples
     --------
@@ -52,7 +59,7 @@ def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     if axes is None:
         from matplotlib import pyplot
 
-        return _run_in(run, pyplot.figure(figsize=_size(needed), layout="constrained"))
+        return _run_in(run, pyplot.figure(figsize=_size(run), layout="constrained"))
     places = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(places) != needed:
         raise ValueError(f"`axes` must be {needed} axes for this run, got {len(places)}")
@@ -75,13 +82,14 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_size(1 if run.errors is None else 2), layout="constrained")
+    figure = Figure(figsize=_size(run), layout="constrained")
     _run_in(run, figure)
     figure.savefig(path, dpi=150)
 
 
-def _size(panels: int) -> tuple[float, float]:
-    return (7.0, 5.0) if panels == 1 else (7.0, 8.0)
+def _size(run: Run) -> tuple[float, float]:
+    height = 6.0 if hasattr(run.stopper, "p_value") else 5.0
+    return (7.0, height) if run.errors is None else (7.0, height + 3.0)
 
 
 def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
@@ -89,7 +97,7 @@ def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
     if run.errors is None:
         axes: tuple[Axes, ...] = (figure.subplots(),)
     else:
-        axes = tuple(figure.subplots(2, 1, height_ratios=(5, 3)))
+        axes = tuple(figure.subplots(2, 1, height_ratios=(_size(run)[1] - 3.0, 3.0)))
     _draw_bounds(run, axes[0])
     if run.errors is not None:
         _draw_errors(run, axes[1])
@@ -97,22 +105,40 @@ def _run_in(run: Run, figure: Figure) -> tuple[Axes, ...]:
 
 
 def _draw_bounds(run: Run, ax: Axes) -> None:
-    first = f"bound number (the first comes with label {run.n_initial + 1})"
-    stopper: Any = run.stopper
-    if hasattr(stopper, "trace"):
-        plot_stopper(stopper, ax)
-        ax.child_axes[-1].set_xlabel(first)
-        return
-    # Another criterion has no runs to show.
-    n = np.arange(1, len(run.bounds) + 1)
-    ax.plot(n, run.bounds, color=MODEL, marker="o", markersize=3, linewidth=0.8)
-    if run.stopped_at is not None:
-        ax.axvline(run.stopped_at - run.n_initial, color=STOP, linewidth=1.4)
-    if len(run.bounds) and run.bounds.min() > 0:
-        ax.set_yscale("log")
-    ax.set_title(str(run.verdict), fontsize=8, loc="left", wrap=True)
-    ax.set_ylabel("bound")
-    ax.set_xlabel(first)
+    """Draw the bounds, what is still to come, and for a Stopper the runs and the p-value."""
+    gap = "\n" if width_of(ax) < NARROW * ax.figure.dpi else " "
+    first = f"bound number{gap}(the first comes with label {run.n_initial + 1})"
+    picture = _picture(run)
+    if hasattr(run.stopper, "p_value"):
+        draw_stopper_in_place(run.stopper, picture, ax, first)
+    else:
+        draw_in_place(picture, ax, first)
+
+
+def _picture(run: Run) -> Picture:
+    criterion: Any = run.stopper
+    verdict, (means, left) = run.verdict, run.trace()
+    stop = None if run.stopped_at is None else run.stopped_at - run.n_initial
+    last = len(run.bounds) if stop is None else stop
+    at_end = float(left[last - 1]) if last else math.nan
+    if stop is not None and not hasattr(criterion, "members") and not math.isnan(verdict.left):
+        at_end = verdict.left  # what decided: a longer run may have another horizon
+    still = _with_share(criterion)
+    if still is None:
+        return Picture(verdict, run.bounds, means, left, stop, at_end, None, None, None)
+    own = still.verdict
+    # Of the stop that is marked, which may be a budget's.
+    scatter = (own.low, own.high) if own.n == last else None
+    share = float(still.share)
+    return Picture(verdict, run.bounds, means, left, stop, at_end, share, scatter, own.horizon)
+
+
+def _with_share(criterion: Any) -> Any:
+    """Return the first StillToCome: the criterion, or one of its members; else None."""
+    if hasattr(criterion, "share") and hasattr(criterion, "trace"):
+        return criterion
+    found = (_with_share(member) for member in getattr(criterion, "members", ()))
+    return next((one for one in found if one is not None), None)
 
 
 def _draw_errors(run: Run, ax: Axes) -> None:
@@ -137,14 +163,18 @@ def _draw_errors(run: Run, ax: Axes) -> None:
     ax.set_ylabel("expected loss on the test set")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if stop is None:
-        ax.set_title(f"no stop: expected loss {_end(run)}", fontsize=9, loc="left")
+        _entitle(ax, f"no stop: expected loss {_end(run)}")
         return
     ax.axvline(stop, color=STOP, linewidth=1.4, gid="stop")
     ax.plot([stop], [errors[stop - 1]], "o", color=STOP, markersize=6, gid="error at the stop")
     title = f"expected loss {errors[stop - 1]:.3g} at the stop ({stop} labels)"
     if count > stop:
         title += f", {_end(run)}"
-    ax.set_title(title, fontsize=9, loc="left")
+    _entitle(ax, title)
+
+
+def _entitle(ax: Axes, title: str) -> None:
+    ax.set_title(fill(title, ax, width_of(ax), 9.0), fontsize=9, loc="left")
 
 
 def _end(run: Run) -> str:

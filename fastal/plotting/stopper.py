@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,32 +9,33 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal._types import Array
+from fastal.plotting.panels import (
+    MANY,
+    PAPER,
+    finish,
+    halo,
+    marker_size,
+    say,
+    scale_of,
+    split,
+    width_of,
+)
+from fastal.plotting.still import Picture as Still
+from fastal.plotting.still import draw_left, draw_means
 from fastal.plotting.style import ABOVE, BELOW, OUTSIDE, STOP, require_matplotlib
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from matplotlib.axes import Axes
-    from matplotlib.backend_bases import RendererBase
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
     from fastal.stopping.stopper import Stopper
     from fastal.stopping.verdict import Verdict
 
-# Also in a dark style, which these colours are not made for.
-_PAPER: dict[str, Any] = {"facecolor": "white", "labelcolor": STOP}
-
 _SIZE = (7.0, 5.0)  # inches
 
 _SHARE = 0.3  # of the height, for the p-value
-
-_GAP = 0.04
-
-_EXTREME = 1e150  # matplotlib computes ranges and ratios, which overflow for larger numbers
-
-_MANY = 1000  # bounds; a line between more of them would be a blot
 
 _MOST_RUNS = 500  # that can be told apart
 
@@ -79,28 +78,56 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     14
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
-    if not hasattr(stopper, "trace"):
+    if not hasattr(stopper, "p_value"):
         raise TypeError(f"`stopper` must be a Stopper, got {check.short_repr(stopper)}")
     require_matplotlib()
-    picture = _Picture.of(stopper)
     if ax is None:
         from matplotlib import pyplot
 
-        return _draw_alone(picture, pyplot.figure(figsize=_SIZE, layout="constrained"))
-    if ax.get_axes_locator() is None:
-        ax.set_axes_locator(_UpperPart(ax))
-    height = (_SHARE - _GAP) / (1 - _SHARE)
-    lower = ax.inset_axes((0.0, -_SHARE / (1 - _SHARE), 1.0, height))
-    # Not a shared axis: its limits would outlive `ax.clear()`.
-    ax.callbacks.connect("xlim_changed", partial(_follow, lower))
-    _draw(picture, ax, lower)
-    if len(stopper):
-        # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
-        place: Any = "best" if len(stopper) <= _MANY else "upper right"
-        scale = 5.5 / _marker_size(len(stopper))
-        ax.legend(loc=place, markerscale=scale, fontsize="x-small", **_PAPER)
-    _say(picture.verdict, ax, ax.get_window_extent().width, size=8.0)
+        figure = pyplot.figure(figsize=_SIZE, layout="constrained")
+        return _draw_alone(_Picture.of(stopper), figure)
+    draw_stopper_in_place(stopper, None, ax, "bounds")
     return ax
+
+
+def draw_stopper_in_place(stopper: Any, still: Still | None, ax: Axes, label: str) -> None:
+    """Draw in the place of axes, which become the upper panel.
+
+    Parameters
+    ----------
+    stopper : Stopper
+        It is only read.
+    still : Picture of what is still to come, optional
+        Where it is known: the mean of the last bounds is drawn among them, and the share between
+        the bounds and the p-value.
+    ax : matplotlib axes
+        Where.
+    label : str
+        Of the x axis.
+    """
+    picture = _Picture.of(stopper)
+    if still is None:
+        panels = split(ax, _SHARE)
+    else:
+        panels = split(ax, _SHARE, 0.9 * _SHARE)
+        draw_left(still, panels[0])
+    _draw(picture, [ax, *panels], label)
+    cramped = False
+    if still is not None:
+        draw_means(still, ax, scale_of(picture.bounds)[1])
+        # Less than an inch for each panel: small names, few ticks, and no legend over the bounds.
+        height = ax.get_position(original=True).height * ax.figure.bbox.height
+        cramped = _SHARE * height < ax.figure.dpi
+    if cramped:
+        panels[0].set_yticks([0.1, 1.0])
+        for panel in panels:
+            panel.yaxis.label.set_fontsize("xx-small")
+    elif len(stopper):
+        # Bounds fall, as a rule: the upper right is free. Looking for the best place takes long.
+        place: Any = "best" if len(stopper) <= MANY else "upper right"
+        scale = 5.5 / marker_size(len(stopper))
+        ax.legend(loc=place, markerscale=scale, fontsize="x-small", **PAPER)
+    say(picture.verdict, ax, width_of(ax), size=8.0)
 
 
 def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
@@ -119,28 +146,6 @@ def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
     figure = Figure(figsize=_SIZE, layout="constrained")
     _draw_alone(_Picture.of(stopper), figure)
     figure.savefig(path, dpi=150)
-
-
-def _follow(lower: Axes, upper: Axes) -> None:
-    lower.set_xlim(upper.get_xlim())
-
-
-class _UpperPart:
-    """Locates the panel of the bounds in the place that the axes have in the figure."""
-
-    def __init__(self, ax: Axes) -> None:
-        self._ax = ax
-
-    def __call__(self, ax: Any, renderer: RendererBase | None) -> Bbox:
-        from matplotlib.transforms import Bbox
-
-        # The place before any locator: what is drawn again must not shrink again.
-        place = ax.get_position(original=True)
-        return Bbox.from_extents(place.x0, place.y0 + _SHARE * place.height, place.x1, place.y1)
-
-    def get_subplotspec(self) -> Any:
-        """Return what the tight layout asks a locator for."""
-        return self._ax.get_subplotspec()
 
 
 class _Picture(NamedTuple):
@@ -171,57 +176,27 @@ def _draw_alone(picture: _Picture, figure: Figure) -> Axes:
     """Draw in an empty figure, with room for a legend that hides nothing."""
     upper: Axes
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1 - _SHARE, _SHARE))
-    _draw(picture, upper, lower)
+    _draw(picture, [upper, lower])
     if len(picture.bounds):
         figure.legend(
             *upper.get_legend_handles_labels(),
             loc="outside lower center",
             ncols=5,
-            markerscale=5.5 / _marker_size(len(picture.bounds)),
+            markerscale=5.5 / marker_size(len(picture.bounds)),
             fontsize="small",
             edgecolor="none",
-            **_PAPER,
+            **PAPER,
         )
-    _say(picture.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
+    say(picture.verdict, upper, 0.9 * figure.bbox.width, size=10.0)  # as the layout will be
     return upper
 
 
-def _draw(picture: _Picture, upper: Axes, lower: Axes) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    count = len(picture.bounds)
-    _draw_bounds(picture, upper)
-    _draw_p_values(picture, lower)
-    for ax in (upper, lower):
-        if picture.verdict.stop:
-            ax.axvline(
-                picture.last, color=STOP, linewidth=1.4, label="stop", gid="stop", zorder=1.6
-            )
-        ax.grid(False)
-        ax.set_facecolor(_PAPER["facecolor"])
-    upper.set_xlim(0.5, max(count, 2) + 0.5)
-    upper.tick_params(labelbottom=False)
-    lower.xaxis.set_major_locator(MaxNLocator(integer=True))
-    lower.set_xlabel("bounds")
-    if not count:
-        centre: dict[str, Any] = {"ha": "center", "va": "center", "transform": upper.transAxes}
-        upper.text(0.5, 0.5, "no bounds yet", color=STOP, **centre)
-
-
-def _marker_size(count: int) -> float:
-    """Return the size in points at which so many markers can still be told apart."""
-    return float(np.clip(100 / np.sqrt(count + 1), 1.0, 5.5))
-
-
-def _say(verdict: Verdict, ax: Axes, pixels: float, size: float) -> None:
-    """Put the verdict above the axes, in lines that fit their width."""
-    points = 72 * pixels / ax.figure.dpi
-    letters = max(20, int(points / (0.55 * size)))
-    sentences = [str(verdict)]
-    if warnings := verdict.warnings:
-        sentences.append(f"warning: {'; '.join(warnings)}")
-    text = "\n".join(textwrap.fill(sentence, letters) for sentence in sentences)
-    ax.set_title(text, fontsize=size, loc="left")
+def _draw(picture: _Picture, panels: list[Axes], label: str = "bounds") -> None:
+    """Draw the bounds in the first panel and the p-values in the last; finish all."""
+    _draw_bounds(picture, panels[0])
+    _draw_p_values(picture, panels[-1])
+    stop = picture.last if picture.verdict.stop else None
+    finish(panels, len(picture.bounds), stop, label)
 
 
 def _draw_bounds(picture: _Picture, ax: Axes) -> None:
@@ -232,11 +207,11 @@ def _draw_bounds(picture: _Picture, ax: Axes) -> None:
     tested = (n > first) & (n <= last)
     above = tested & (bounds >= median)
     below = tested & (bounds < median)
-    many = count > _MANY
-    scale, drawable = _scale(bounds)
+    many = count > MANY
+    scale, drawable = scale_of(bounds)
     heights, middle = drawable(bounds), float(drawable(np.array(median)))
     dots: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0}
-    dots["markersize"] = _marker_size(count)
+    dots["markersize"] = marker_size(count)
     dots["rasterized"] = many  # a vector file of so many points would be slow to look at
 
     _tint_runs(above[first:last], first, ax)
@@ -287,19 +262,6 @@ def _tint_runs(above: NDArray[np.bool_], first: int, ax: Axes) -> None:
     )
 
 
-def _scale(bounds: Array) -> tuple[dict[str, Any], Callable[[Array], Array]]:
-    """Choose a scale that suits the bounds, and what brings extreme ones to its ends."""
-    if (bounds > 0).all():
-        return {"value": "log"}, lambda r: np.clip(r, 1 / _EXTREME, _EXTREME)
-    sizes = np.clip(np.abs(bounds[bounds != 0]), 1 / _EXTREME, _EXTREME)
-    # On a linear scale all but the largest bounds would look like zero if they are so unlike.
-    if len(sizes) and sizes.max() > 100 * np.median(sizes):
-        scale: dict[str, Any] = {"value": "symlog", "linthresh": float(np.quantile(sizes, 0.05))}
-    else:
-        scale = {"value": "linear"}
-    return scale, lambda r: np.clip(r, -_EXTREME, _EXTREME)
-
-
 def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     p, levels, last = picture.p_values, picture.levels, picture.last
     count = len(p)
@@ -315,7 +277,7 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     could = n <= (picture.stopper.horizon or count)
     rejected = (p <= levels) & (n <= last) & could
     dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
-    dots["markersize"] = 0.75 * _marker_size(count)
+    dots["markersize"] = 0.75 * marker_size(count)
     ax.plot(n[rejected], p[rejected], color=STOP, gid="rejections", **dots)
     line = np.pad(levels, 1, mode="edge") if count else np.full(2, lowest)
     ends = np.concatenate(([0.5], n, [max(count, 2) + 0.5]))
@@ -328,7 +290,7 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     if picture.stopper.sequential and picture.stopper.horizon is None and count:
         level += f" after {last} bounds"
     note: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "va": "bottom"}
-    note["path_effects"] = _halo()
+    note["path_effects"] = halo()
     ax.annotate(level, (0.5, line[0]), xytext=(3, 1), color=ABOVE, **note)
     for name in ("min_bounds", "horizon"):
         limit = getattr(picture.stopper, name)
@@ -336,10 +298,3 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
             ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid=name)
             where = (limit, floor / 3)
             ax.annotate(name, where, xytext=(-3, 2), color="0.3", ha="right", **note)
-
-
-def _halo() -> list[Any]:
-    """Return what keeps a text legible where it crosses a line."""
-    from matplotlib.patheffects import withStroke
-
-    return [withStroke(linewidth=2.5, foreground="white")]

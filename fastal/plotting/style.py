@@ -5,6 +5,9 @@ from __future__ import annotations
 # Okabe and Ito's vermilion and blue: they differ for every kind of colour vision, and in grey.
 ABOVE, BELOW = "#d55e00", "#0072b2"
 
+# Their bluish green, for lines only: among triangles of the other two its form tells it apart.
+MEAN = "#009e73"
+
 OUTSIDE = "0.6"  # bounds that the decision is not about
 
 STOP = "black"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fastal.stopping.by_bounds import ByBounds as ByBounds
     from fastal.stopping.compose import AllOf as AllOf
     from fastal.stopping.compose import AnyOf as AnyOf
+    from fastal.stopping.compose import first_of as first_of
     from fastal.stopping.criterion import CampaignView as CampaignView
     from fastal.stopping.criterion import Criterion as Criterion
     from fastal.stopping.criterion import FinishedRun as FinishedRun
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from fastal.stopping.sequential import longest_horizon as longest_horizon
     from fastal.stopping.sequential import look_level as look_level
     from fastal.stopping.still import StillToCome as StillToCome
+    from fastal.stopping.still import StillTrace as StillTrace
     from fastal.stopping.still import StillVerdict as StillVerdict
     from fastal.stopping.still import still_to_come as still_to_come
+    from fastal.stopping.still import window_means as window_means
     from fastal.stopping.stopper import Stopper as Stopper
     from fastal.stopping.stopper import Trace as Trace
     from fastal.stopping.verdict import NO_STOP as NO_STOP
@@ -37,11 +40,11 @@ __getattr__, __dir__, __all__ = attach(
     {
         "criterion": "CampaignView Criterion FinishedRun",
         "measured": "Measured",
-        "compose": "AllOf AnyOf",
+        "compose": "AllOf AnyOf first_of",
         "verdict": "Decision Verdict stop_warnings left_warning no_stop_reason percent NO_STOP",
         "by_bounds": "ByBounds",
         "stopper": "Stopper Trace",
-        "still": "StillToCome StillVerdict still_to_come",
+        "still": "StillToCome StillTrace StillVerdict still_to_come window_means",
         "batch": "StopperBatch stopping_time",
         "budget": "FixedBudget MinLabels",
         "sequential": "false_stop_probability look_level longest_horizon",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from fastal import _validation as check
 from fastal._core.rule import CompiledRule
@@ -15,12 +15,16 @@ from fastal.stopping.budget import FixedBudget
 from fastal.stopping.by_bounds import recompute_from
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.still import StillToCome
+from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from fastal._types import Array
     from fastal.stopping.criterion import CampaignView, FinishedRun
+
+_Kind = TypeVar("_Kind", bound=Criterion)
 
 
 class _Composition(Criterion):
@@ -72,12 +76,7 @@ class _Composition(Criterion):
         return self.left, self.level
 
     def _first_still(self) -> StillToCome | None:
-        """Return the first StillToCome among the members, theirs included, or None."""
-        for member in self.members:
-            found = member._first_still() if isinstance(member, _Composition) else member
-            if isinstance(found, StillToCome):
-                return found
-        return None
+        return first_of(self, StillToCome)
 
     @property
     def compiled(self) -> CompiledRule | None:
@@ -224,6 +223,28 @@ class _Composition(Criterion):
                 member.reset()
         return self
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the first member that is a StillToCome, else the first that is a Stopper.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the bounds; the rest comes below. A new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the bounds. The stop that is marked is that of the member; `Run.plot` marks the
+            one of the combination.
+        """
+        member = self._first_still() or first_of(self, Stopper)
+        if member is None:
+            raise TypeError(
+                f"there is no picture of {check.short_repr(self)}: `plot` needs a StillToCome or a "
+                "Stopper among the members"
+            )
+        return member.plot(ax)
+
     @property
     def reason(self) -> str:
         """Why it stopped, or why not yet: the members' reasons."""
@@ -303,3 +324,32 @@ class AllOf(_Composition):
         """Return the last of the stops, if none is missing."""
         there = [stop for stop in stops if stop is not None]
         return max(there) if len(there) == len(stops) else None
+
+
+def first_of(criterion: Criterion, kind: type[_Kind]) -> _Kind | None:
+    """Return the first criterion of a kind: this one, a member, or a member's member.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        Where to look.
+    kind : type
+        What to look for.
+
+    Returns
+    -------
+    Criterion or None
+        None if there is none.
+
+    Examples
+    --------
+    >>> from fastal import FixedBudget, StillToCome
+    >>> from fastal.stopping.compose import first_of
+    >>> first_of(FixedBudget(300) | StillToCome(0.1), StillToCome)
+    StillToCome(share=0.1)
+    """
+    if isinstance(criterion, kind):
+        return criterion
+    members = criterion.members if isinstance(criterion, _Composition) else ()
+    found = (first_of(member, kind) for member in members)
+    return next((one for one in found if one is not None), None)

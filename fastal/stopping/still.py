@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._core import still as still_core
+from fastal._types import Array
 from fastal.stopping.by_bounds import ByBounds
 from fastal.stopping.verdict import ROSE, Decision, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fastal._types import Array
     from fastal.models.gp import GaussianProcess
 
 # Bounds from our own models may be so far below 0, by rounding.
@@ -45,6 +45,21 @@ class StillVerdict(Decision):
     high: float = field(default=math.nan, compare=False)
     share: float = math.nan
     horizon: int | None = None
+
+
+class StillTrace(NamedTuple):
+    """What a `StillToCome` went by after each bound, as arrays of one value per bound.
+
+    Attributes
+    ----------
+    means : array
+        Mean of the last bounds (M); NaN before there are as many as the window.
+    left : array
+        Share of all movement that is still to come; NaN where it is not defined.
+    """
+
+    means: Array
+    left: Array
 
 
 class StillToCome(ByBounds):
@@ -247,6 +262,31 @@ class StillToCome(ByBounds):
         rest = 1 - left
         return low * left / (rest + low * left), high * left / (rest + high * left)
 
+    def trace(self) -> StillTrace:
+        """Return what it went by after each bound.
+
+        Returns
+        -------
+        StillTrace
+            ``means`` and ``left``, one value per bound, those after a stop included; all of them
+            under the present horizon.
+
+        Examples
+        --------
+        >>> from fastal import StillToCome
+        >>> criterion = StillToCome(horizon=6, window=2)
+        >>> criterion.extend([4.0, 2.0, 1.0, 1.0])
+        >>> criterion.trace().means.tolist()
+        [nan, 3.0, 1.5, 1.0]
+        >>> criterion.trace().left.round(2).tolist()
+        [nan, 0.67, 0.39, 0.2]
+        """
+        bounds, horizon = self.bounds, self._tracker.horizon
+        left = np.full(len(bounds), np.nan)
+        if horizon:  # which is missing without bounds, or if `expect` took it away
+            left = still_to_come(bounds, horizon, window=self.window)
+        return StillTrace(window_means(bounds, self.window), left)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the bounds with the mean of the last ones, and below what is still to come.
 
@@ -345,3 +385,54 @@ def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None)
     if not still_core.left_of_rows(np.ascontiguousarray(rows), n, w, np.atleast_2d(out)):
         raise MemoryError(f"no memory for {values.shape[-1]} bounds")
     return out
+
+
+def window_means(bounds: ArrayLike, window: int | None = None) -> Array:
+    """Return the mean of the last bounds after each bound.
+
+    Parameters
+    ----------
+    bounds : array_like
+        Bounds of one campaign.
+    window : int, optional
+        How many bounds the mean is of; by default as in `StillToCome`, a fifth of the bounds so
+        far, at least 10 and at most 20.
+
+    Returns
+    -------
+    array
+        One value per bound; NaN before there are as many as the window.
+
+    Examples
+    --------
+    >>> from fastal.stopping.still import window_means
+    >>> window_means([3.0, 1.0, 0.0, 0.0], 2).tolist()
+    [nan, 2.0, 0.5, 0.0]
+    """
+    values = check.vector("bounds", bounds)
+    n = np.arange(1, len(values) + 1)
+    if window is None:
+        widths = np.clip(n // 5, 10, 20)
+    else:
+        widths = np.full(len(values), check.count("window", window, 2, check.INT64_MAX))
+    means = np.full(len(values), np.nan)
+    for width in np.unique(widths[n >= widths]).tolist():
+        chosen = (widths == width) & (n >= width)
+        means[chosen] = _means(values, width)[chosen[width - 1 :]]
+    return means
+
+
+def _means(values: Array, width: int) -> Array:
+    """Return the means of all windows of one width."""
+    # Blocks as long as the window: each window is the end of one and the beginning of the next.
+    # Only sums of bounds, never a difference of two sums: a huge first bound leaves no trace.
+    blocks = -(-len(values) // width)
+    peak = np.abs(values).max(initial=0.0) or 1.0  # so that no sum overflows
+    padded = np.zeros((blocks, width))
+    padded.ravel()[: len(values)] = values / peak
+    beginnings = np.cumsum(padded, axis=1).ravel()
+    ends = np.cumsum(padded[:, ::-1], axis=1)[:, ::-1].ravel()
+    first = np.arange(len(values) - width + 1)
+    sums = beginnings[first + width - 1] + np.where(first % width, ends[first], 0.0)
+    means: Array = sums / width * peak
+    return means

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, Stopper, learn
+from fastal import FixedBudget, GaussianProcess, StillToCome, Stopper, learn, still_to_come
 from fastal.datasets import artificial, artificial_mean
 from fastal.plotting.demo import plot_demo, save_demo
 from fastal.plotting.run import plot_run, save_run
@@ -109,8 +109,109 @@ def test_a_run_with_another_criterion():
     run = finished(stopper=FixedBudget(20))
     bounds, errors = plot_run(run)
     np.testing.assert_array_equal(bounds.lines[0].get_ydata(), run.bounds)
-    assert bounds.lines[1].get_xdata()[0] == 20
+    assert drawn(bounds)["stop"][0, 0] == 20
     assert drawn(errors)["stop"][0, 0] == 21
+
+
+def inset(ax, label):
+    """Return the panel below the bounds that has this name."""
+    (found,) = [inset for inset in ax.child_axes if inset.get_ylabel() == label]
+    return found
+
+
+def test_what_is_still_to_come():
+    run = finished(stopper=StillToCome()).resume()
+    at = run.stopped_at - 1
+    bounds, errors = plot_run(run)
+    assert " ".join(title(bounds).split()) == str(run.verdict)
+    assert [ax.get_ylabel() for ax in bounds.child_axes] == ["still to come"]
+    lower = inset(bounds, "still to come")
+    assert "the first comes with label 2" in lower.get_xlabel()
+    lines = drawn(lower)
+    np.testing.assert_array_equal(lines["left"], np.c_[1 : at + 1, run.left[:at]])
+    np.testing.assert_array_equal(lines["left at the end"], [[at, run.verdict.left]])
+    np.testing.assert_array_equal(lines["share"][:, 1], 0.05)
+    np.testing.assert_array_equal(drawn(bounds)["mean"][:, 1], run.trace().means)
+    for ax, stop in ((bounds, at), (lower, at), (errors, at + 1)):
+        np.testing.assert_array_equal(drawn(ax)["stop"][:, 0], stop)
+    assert overlapping(errors.figure) == []
+
+
+@pytest.mark.parametrize("stopper", [Stopper(), FixedBudget(20), Stopper() & FixedBudget(20)])
+def test_what_is_still_to_come_whatever_the_criterion(stopper):
+    run = finished(stopper=stopper)
+    bounds, errors = plot_run(run)
+    lower = inset(bounds, "still to come")
+    np.testing.assert_array_equal(drawn(lower)["left"], np.c_[1 : len(run.bounds) + 1, run.left])
+    assert drawn(lower)["left at the end"][0].tolist() == [len(run.bounds), run.left[-1]]
+    assert "share" not in drawn(lower)  # nobody asked
+    assert "mean" in drawn(bounds)
+    assert overlapping(errors.figure) == []
+
+
+def test_a_stopper_keeps_its_runs_and_p_value():
+    run = finished()
+    bounds, _ = plot_run(run)
+    assert [ax.get_ylabel() for ax in bounds.child_axes] == ["p-value", "still to come"]
+    assert bounds.child_axes[1].get_xlabel() == ""
+    np.testing.assert_array_equal(drawn(inset(bounds, "p-value"))["p-values"][:, 1], run.p_values)
+    assert {"below the median", "at or above the median"} <= set(drawn(bounds))
+    assert len([c for c in bounds.collections if c.get_gid() == "runs"]) == 1
+
+
+def test_a_budget_beside_what_is_still_to_come():
+    run = finished(stopper=StillToCome(0.001) | FixedBudget(15)).resume()
+    bounds, _ = plot_run(run)
+    lower = inset(bounds, "still to come")
+    left = still_to_come(run.bounds, 15)  # the horizon of the budget
+    np.testing.assert_array_equal(run.trace().left, left)
+    low = lower.get_ylim()[0]
+    np.testing.assert_array_equal(drawn(lower)["left"][:, 1], np.maximum(left[:15], low))
+    assert drawn(lower)["share"][0, 1] == 0.001
+    assert drawn(bounds)["stop"][0, 0] == 15
+    assert " ".join(title(bounds).split()).startswith(str(run.verdict))
+
+
+def test_a_horizon_of_its_own():
+    run = finished(stopper=StillToCome(0.02, horizon=30, window=5)).resume()
+    left = still_to_come(run.bounds, 30, window=5)
+    np.testing.assert_array_equal(run.trace().left, left)
+    at = run.stopped_at - 1
+    bounds, _ = plot_run(run)
+    assert drawn(inset(bounds, "still to come"))["left at the end"].tolist() == [[at, left[at - 1]]]
+
+
+def test_the_dot_is_what_decided_also_when_the_run_goes_on():
+    first = finished(stopper=StillToCome(), max_labels=25)
+    at, left = len(first.bounds), first.verdict.left
+    longer = first.resume(max_labels=50)
+    bounds, _ = plot_run(longer)
+    dot = drawn(inset(bounds, "still to come"))["left at the end"]
+    assert dot[0].tolist() == [at, max(left, inset(bounds, "still to come").get_ylim()[0])]
+
+
+def test_a_run_that_never_stops_and_one_of_few_labels():
+    run = finished(stopper=StillToCome(1e-9), max_labels=49)
+    bounds, errors = plot_run(finished(stopper=StillToCome(0.01, horizon=500)))
+    assert "stop" not in drawn(bounds)
+    assert overlapping(errors.figure) == []
+    assert run.verdict.left == 0  # the horizon is reached
+    plot_run(run)
+    bounds, _ = plot_run(finished(stopper=StillToCome(), max_labels=1))
+    assert bounds.texts[0].get_text() == "no bounds yet"
+    bounds, _ = plot_run(finished(stopper=StillToCome(horizon=50), max_labels=4))
+    assert inset(bounds, "still to come").texts[-1].get_text() == "not known before 10 bounds"
+
+
+@pytest.mark.parametrize("size", [(6, 4), (10, 6)])
+@pytest.mark.parametrize("stopper", [StillToCome(), Stopper()])
+def test_no_text_covers_another(stopper, size):
+    figure, axes = plt.subplots(1, 2, figsize=size, layout="constrained")
+    plot_run(finished(stopper=stopper), axes)
+    assert overlapping(figure) == []
+    legend = axes[0].get_legend()
+    if legend is not None:  # which stays below the title
+        assert legend.get_window_extent().y1 <= axes[0].get_window_extent().y1
 
 
 def test_given_axes_are_used():
@@ -132,13 +233,14 @@ def test_the_plot_leaves_the_run_alone():
     assert run.to_dict() == before
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 1e-12])
-def test_demo(alpha):
-    run = finished(stopper=Stopper(alpha))
+@pytest.mark.parametrize("stopper", [Stopper(1e-3), Stopper(1e-12), StillToCome()])
+def test_demo(stopper):
+    run = finished(stopper=stopper)
     used = run.n_labels
     if run.stopped:
         run = run.resume()
-    model, _, errors = plot_demo(run, *POOL, GRID, artificial_mean(GRID))
+    model, bounds, errors = plot_demo(run, *POOL, GRID, artificial_mean(GRID))
+    assert "left" in drawn(inset(bounds, "still to come"))
     lines = drawn(model)
     chosen = run.indices[:used]
     np.testing.assert_array_equal(lines["labelled"], np.c_[POOL[0][chosen], POOL[1][chosen]])
