@@ -109,7 +109,10 @@ def _at_edge(model: Any) -> bool:
         if parameter.name.endswith("length_scale") and not parameter.fixed:
             found = np.broadcast_to(values[parameter.name], parameter.n_elements)
             box = np.broadcast_to(parameter.bounds, (parameter.n_elements, 2))
-            scales += [(float(v), *map(float, b)) for v, b in zip(found, box, strict=True)]
+            scales += [
+                (float(value), float(low), float(high))
+                for value, (low, high) in zip(found, box, strict=True)
+            ]
     return at_edge(scales)
 
 
