@@ -145,18 +145,19 @@ def _checked(trained: TrainedModel, name: str) -> tuple[Array, Array, Array, Arr
 
 def _permutation(order: Any, size: int, name: str) -> Ints:
     """Check for a permutation of the rows of a model."""
-    array = check.as_array("order", order)
-    if array.ndim == 1 and array.size != size:
-        raise ValueError(
-            f"`order` must hold each of the {size} rows of {name} once, got {array.size} of them"
-        )
     try:
-        return check.indices("order", order, size, "row numbers")
+        rows = check.indices("order", order, size, "row numbers")
     except ValueError as error:
         raise ValueError(
             f"{error}; it counts the rows of {name}: for the rows of a pool give "
             "np.argsort(np.argsort(rows))"
         ) from None
+    if len(rows) != size:
+        raise ValueError(
+            f"`order` must hold each of the {size} rows of {name} once, got {len(rows)} of them: "
+            f"{check.short_repr(order)}"
+        )
+    return rows
 
 
 def _factor(cov: Array, noise: Array, name: str) -> Array:
