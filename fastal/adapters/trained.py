@@ -15,7 +15,7 @@ from fastal._types import Array
 EDGE = 0.01
 
 # Numbers that a model keeps and numbers that a caller gives are the same up to this part of the
-# largest one; single precision has fewer digits.
+# largest one of their feature; single precision has fewer digits.
 SAME, SAME_SINGLE = 1e-9, 1e-5
 
 
@@ -70,8 +70,9 @@ def same_rows(what: str, kept: Any, given: Any, name: str) -> None:
         raise ValueError(
             f"`{what}` must have shape {kept.shape} as the rows of {name}, got {given.shape}"
         )
-    apart = np.abs(given - kept).reshape(len(kept), -1)
-    wrong = ~(apart <= limit * np.abs(kept).max(initial=0.0)).all(axis=1)
+    # Features have scales of their own.
+    near = np.abs(given - kept) <= limit * np.abs(kept).max(axis=0, initial=0.0)
+    wrong = ~near.reshape(len(kept), -1).all(axis=1)
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
