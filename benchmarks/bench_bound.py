@@ -5,10 +5,11 @@ import math
 import mpmath
 import numpy as np
 from numba import njit
+from scipy.linalg import cho_factor, cho_solve
 
-from fastal import reference
+from fastal import GaussianProcess, reference
 from fastal._core.bound_array import gp_kl_scalar
-from fastal.bound import gaussian_kl, gp_kl
+from fastal.bound import gaussian_kl, gp_bounds, gp_kl
 
 from ._timing import ratio
 
@@ -136,3 +137,63 @@ class Dense:
 
     def time_gaussian_kl(self, implementation, k):
         self.function(*self.arguments)
+
+
+def prefixes(cov, y, noise):
+    """What one would write without the factor: the posterior before each label, solved anew."""
+    found = np.empty(len(y))
+    for t in range(len(y)):
+        A = cov[: t + 1, : t + 1].copy()
+        A[np.diag_indices(t)] += noise
+        weights = cho_solve(cho_factor(A[:t, :t], lower=True), A[:t, t]) if t else A[:t, t]
+        mean, var = weights @ y[:t], A[t, t] - weights @ A[:t, t]
+        found[t] = gp_kl(float(mean), float(var), float(y[t]), noise)
+    return found
+
+
+class AllBounds:
+    """All bounds of T labels after a fit: one factor, or a refit to the labels before each.
+
+    gp: fastal's own process, label by label.
+    """
+
+    params = (["fastal", "gp", "prefixes", "reference"], [100, 500, 1_000])
+    param_names = ("implementation", "T")
+
+    def setup(self, implementation, T):
+        if implementation in ("prefixes", "reference") and T > 500:
+            raise NotImplementedError("too slow")
+        self.arguments = self._labels(T)
+        self.function = {
+            "fastal": gp_bounds,
+            "gp": self._one_by_one,
+            "prefixes": prefixes,
+            "reference": reference.gp_bounds,
+        }[implementation]
+        np.testing.assert_allclose(
+            self.function(*self.arguments), gp_bounds(*self.arguments), rtol=1e-8
+        )
+
+    def _labels(self, T):
+        rng = np.random.default_rng(0)
+        self.X = rng.uniform(-3, 3, (T, 2))
+        square = ((self.X[:, None] - self.X) ** 2).sum(axis=-1)
+        return np.exp(-0.5 * square), np.sin(self.X[:, 0]), 0.01
+
+    def _one_by_one(self, cov, y, noise):
+        return GaussianProcess(1.0, noise).add_batch(self.X, y)
+
+    def time_all_bounds(self, implementation, T):
+        self.function(*self.arguments)
+
+
+class AllBoundsRatio:
+    params = ([100, 500],)
+    param_names = ("T",)
+
+    def track_refits_over_gp_bounds(self, T):
+        """At least 10: a refit per label is O(T^4), the factor O(T^3)."""
+        labels = AllBounds()._labels(T)
+        return ratio(lambda: prefixes(*labels), lambda: gp_bounds(*labels), rounds=3)
+
+    track_refits_over_gp_bounds.unit = "ratio"

@@ -43,6 +43,7 @@ _HOME = {
     "false_stop_probability": "stopping.sequential",
     "forecast": "lookahead.gain",
     "gaussian_kl": "bound",
+    "gp_bounds": "bound",
     "gp_kl": "bound",
     "learn": "learning.run",
     "runs_test": "runs",

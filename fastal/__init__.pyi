@@ -16,6 +16,7 @@ from . import studies as studies
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
+from .bound import gp_bounds as gp_bounds
 from .bound import gp_kl as gp_kl
 from .criteria.experiments import CrossValidation as CrossValidation
 from .criteria.experiments import GroundTruth as GroundTruth

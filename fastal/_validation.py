@@ -367,12 +367,16 @@ def label_noise(noise: Any, default: float, size: int) -> Array:
     """Return one noise variance a label, from None, one number or one per label."""
     if noise is None:
         return np.full(size, default)
-    array = all_positive("noise", noise)
+    return one_per_label("noise", all_positive("noise", noise), size)
+
+
+def one_per_label(name: str, array: Array, size: int) -> Array:
+    """Return one number per label, from one for all of them or one each."""
     if array.ndim == 0:
         return np.full(size, float(array))
     if array.shape != (size,):
         raise ValueError(
-            f"`noise` must be one number or one per label ({size}), got shape {array.shape}"
+            f"`{name}` must be one number or one per label ({size}), got shape {array.shape}"
         )
     return array
 

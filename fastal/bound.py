@@ -22,6 +22,7 @@ __all__ = [
     "bound_constant",
     "bounds_of",
     "gaussian_kl",
+    "gp_bounds",
     "gp_kl",
     "gp_prior_kl",
     "mcallester_bound",
@@ -289,6 +290,104 @@ def gaussian_kl(
     delta, _ = dtrtrs(L1, m1 - m0, lower=1)
     contiguous = (np.ascontiguousarray(array) for array in (L0, L1, M, delta.reshape(k)))
     return float(gaussian_kl_sum(*contiguous))
+
+
+def gp_bounds(cov: ArrayLike, y: ArrayLike, noise: ArrayLike, *, mean: ArrayLike = 0.0) -> Array:
+    """All bounds ``r_1 .. r_T`` of a Gaussian process from one factor of its covariance.
+
+    Serves the models of any library: what it takes are the prior covariance and mean at the
+    labelled inputs under the present hyper-parameters, and the labels.
+
+    Parameters
+    ----------
+    cov : array_like, shape (T, T)
+        Prior covariance of the function at the labelled inputs, without noise, in the order in
+        which the labels came.
+    y : array_like, shape (T,)
+        The labels in that order.
+    noise : float or array_like, shape (T,)
+        Noise variance, one for all labels or one each.
+    mean : float or array_like, shape (T,), optional
+        Prior mean at the labelled inputs, one for all labels or one each.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+        The bound of each label given those before it, without the constant C; that of `gp_kl` for
+        the posterior before the label.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If ``cov`` plus noise is not positive definite; the message names the label.
+
+    See Also
+    --------
+    fastal.adapters.recomputed : The same from the fitted models of some libraries.
+    fastal.GaussianProcess.bounds : The same from fastal's own model, which has the factor.
+
+    Notes
+    -----
+    With ``L L^T = cov + N`` and ``z = L^-1 (y - mean)`` the posterior before label t has
+    ``s_t + noise_t = L_tt^2`` and ``y_t - mu_t = L_tt z_t``: O(T^3 / 3) once, instead of one
+    posterior per label. Bounds do not depend on the unit of the labels: standardise `cov`, `y`,
+    `noise` and `mean`, or none of them.
+
+    The error of ``s_t`` is a few rounding errors of the prior variance. If labels are known nearly
+    exactly, more rounding errors come from the condition of `cov`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastal import GaussianProcess, gp_bounds
+    >>> x, y = np.array([0.0, 0.1, 3.0]), np.array([0.5, 0.6, -0.2])
+    >>> cov = np.exp(-0.5 * (x[:, None] - x) ** 2)
+    >>> gp_bounds(cov, y, 0.01).round(4)
+    array([60.0687,  0.8255, 50.053 ])
+    >>> GaussianProcess(lengthscale=1.0, noise=0.01).add_batch(x, y).round(4)
+    array([60.0687,  0.8255, 50.053 ])
+    """
+    y = check.vector("y", y)
+    t = y.size
+    K = check.covariance("cov", cov, t)
+    variances = check.one_per_label("noise", check.all_positive("noise", noise), t)
+    centre = check.one_per_label("mean", check.finite_array("mean", mean), t)
+    return bounds_of_factor(lower_factor(K, variances), K.diagonal(), y - centre, variances)
+
+
+def lower_factor(cov: Array, noise: Array) -> Array:
+    """Return the lower factor of ``cov + N`` in Fortran order, zeros above it."""
+    if len(cov) == 0:
+        return np.empty((0, 0), order="F")
+    from scipy.linalg.lapack import dpotrf
+
+    A = np.array(cov.T, order="F")  # symmetric: the transpose is copied without a stride
+    np.einsum("ii->i", A)[:] += noise
+    L, info = dpotrf(A, lower=1, clean=1, overwrite_a=1)
+    if info > 0:
+        raise np.linalg.LinAlgError(
+            f"`cov` plus `noise` is not positive definite at label {info - 1}: increase the noise "
+            f"variance, got {noise[info - 1]:g}"
+        )
+    return np.asarray(L)
+
+
+def bounds_of_factor(L: Array, prior: Array, residual: Array, noise: Array) -> Array:
+    """Return all bounds from the lower factor of ``cov + N``; its diagonal is overwritten.
+
+    prior : (T,), the diagonal of cov; residual : (T,), y - mean; noise : (T,), diagonal of N.
+    """
+    if len(L) == 0:
+        return np.empty(0)
+    from scipy.linalg.lapack import dtrtrs
+
+    z, _ = dtrtrs(L, residual, lower=1)
+    diagonal = L.diagonal().copy()
+    # s_t = L_tt^2 - noise_t = cov_tt - sum_(j < t) L_tj^2: the noise does not cancel
+    np.fill_diagonal(L, 0.0)
+    s = np.maximum(prior - np.einsum("ij,ij->i", L, L), 0.0)
+    # y_t - mu_t = L_tt z_t
+    return bounds_of(0.0, s, diagonal * z.reshape(-1), noise)
 
 
 def gp_prior_kl(

@@ -215,8 +215,12 @@ CALLS = {
     "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
     "gp_kl": Call(UPDATE),
+    "gp_bounds": Call(cov=[[1.0]], y=[0.5], noise=[0.1], mean=0.0),
     "gp_prior_kl": Call(cov=[[1.0]], y=[0.5], noise=[0.1], mean=0.0, jitter=0.1),
     "mcallester_bound": Call(risk=0.1, kl=1.0, n=10, delta=0.05, endless="n"),
+    "recomputed": Call(
+        model=foreign_model, order=[4, 3, 2, 1, 0], X=X[:5].tolist(), y=Y[:5].tolist()
+    ),
     "update_from": Call(criterion=Stopper, model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     # criteria
     "AllOf.update": Call(UPDATE),

@@ -10,13 +10,19 @@ scikit-learn (`fastal.adapters.sklearn`), modAL (`.modal`), scikit-activeml (`.s
 GPyTorch and BoTorch (`.botorch`); their pages say which models they know. Models are asked, never
 changed or copied.
 
+After a fit, `recomputed` returns the bounds of all labels of the model under the hyper-parameters
+that it has now, from one factor of their covariance. `fastal.GaussianProcess` will do as well.
+
 Any other model with a Gaussian posterior takes one line more::
 
     mean, var = ...  # of f at x, without noise, before the label
     if stopper.update(mean, var, y, noise):
         break
+
+and `fastal.gp_bounds` takes the covariance of all labels.
 """
 
 from fastal.adapters.dispatch import bounds_from, update_from
+from fastal.adapters.recompute import Recomputed, recomputed
 
-__all__ = ["bounds_from", "update_from"]
+__all__ = ["Recomputed", "bounds_from", "recomputed", "update_from"]

@@ -15,12 +15,17 @@ no Gaussian posterior and is refused. The noise is the likelihood's; a
 be given. The model is asked in eval mode and put back into training mode if it was. Inputs and
 labels may be tensors or arrays.
 
+`recomputed` takes covariance, mean, noise and labels as the model keeps them, after its transforms:
+any outcome transform will do, and any noise that is known for each label. Of a `ModelListGP` give
+one of its `models`.
+
 Use double precision, as BoTorch recommends: single precision has no digits left for a variance
 below 1e-7 of the prior's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +33,7 @@ from numpy.typing import NDArray
 
 from fastal.adapters.dispatch import bounds_from, update_from
 from fastal.adapters.posterior import Posterior, bounds_in_order, inputs_and_labels, wrong_kind
+from fastal.adapters.trained import Asked, TrainedModel, at_edge, column, inputs, same_rows
 
 __all__ = ["bounds_from", "update_from"]
 
@@ -38,12 +44,8 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
     """Return the bounds of labels from an exact Gaussian process."""
     # Here, so that the documentation of this module can be read without torch.
     import torch
-    from gpytorch.models import ExactGP
 
-    if not isinstance(model, ExactGP):
-        raise wrong_kind(model, name, "a SingleTaskGP or another ExactGP")
-    if model.train_inputs is None:
-        raise ValueError(f"{name} must have training data first, got none")
+    _refuse_others(model, name)
     x, y, noise = (_array(values) for values in (x, y, noise))
     points, labels = inputs_and_labels(x, y)
     X = torch.as_tensor(points).to(model.train_inputs[0])
@@ -59,6 +61,92 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
     finally:
         model.train(training)
     return bounds_in_order(posterior, labels, noise, name)
+
+
+def _refuse_others(model: Any, name: str) -> None:
+    """Raise for models that are not exact, or have no data."""
+    from gpytorch.models import ExactGP
+
+    if not isinstance(model, ExactGP):
+        several = hasattr(model, "models")
+        wanted = "a SingleTaskGP or another ExactGP" + (
+            " (one output is wanted: give `model.models[0]`)" if several else ""
+        )
+        raise wrong_kind(model, name, wanted)
+    if model.train_inputs is None:
+        raise ValueError(f"{name} must have training data first, got none")
+
+
+def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
+    """Return what an exact Gaussian process knows of its labels."""
+    import torch
+
+    _refuse_others(model, name)
+    training = model.training
+    # In eval mode the inputs that a model of BoTorch keeps are those after its transform.
+    model.eval()
+    try:
+        with torch.no_grad():
+            f = model.forward(*model.train_inputs)
+            y = model.train_targets
+            if f.mean.ndim != 1 or y.ndim != 1:
+                raise ValueError(
+                    f"{name} must have one output, got labels of shape {tuple(y.shape)}: give a "
+                    "model of one output"
+                )
+            _refuse_other_rows(model, asked, name)
+            noise = _training_noise(model, f, name)
+            cov = f.covariance_matrix
+    finally:
+        model.train(training)
+    edge = at_edge(_searched(model))
+    return TrainedModel(_array(cov), _array(y), noise, _array(f.mean), edge)
+
+
+def _refuse_other_rows(model: Any, asked: Asked, name: str) -> None:
+    """Raise unless a model in eval mode was fitted to the rows that the caller has."""
+    import torch
+
+    kept = model.train_inputs[0]
+    if asked.X is not None:
+        X = torch.as_tensor(inputs(_array(asked.X), kept.shape[-1], name)).to(kept)
+        if hasattr(model, "transform_inputs"):
+            X = model.transform_inputs(X)
+        same_rows("X", _array(kept), _array(X), name)
+    if asked.y is not None:
+        y = torch.as_tensor(column(_array(asked.y))).to(model.train_targets)
+        if hasattr(model, "outcome_transform"):
+            y = model.outcome_transform(y.reshape(-1, 1))[0].squeeze(-1)
+        same_rows("y", _array(model.train_targets), _array(y), name)
+
+
+def _training_noise(model: Any, f: Any, name: str) -> Any:
+    """Return the noise variance of each label: what the likelihood adds to a variance of zero."""
+    import torch
+    from gpytorch.distributions import MultivariateNormal
+    from linear_operator.operators import DiagLinearOperator
+
+    known = MultivariateNormal(f.mean, DiagLinearOperator(torch.zeros_like(f.mean)))
+    added = model.likelihood(known, list(model.train_inputs))
+    noise = _array(added.lazy_covariance_matrix.to_dense())
+    variances = np.diagonal(noise)
+    if (noise != np.diag(variances)).any():
+        raise ValueError(f"the noise of {name} must be independent from label to label")
+    return variances
+
+
+def _searched(model: Any) -> Iterator[tuple[float, float, float]]:
+    """Yield each length scale that a fit may move, with the bounds of its constraint."""
+    for kernel in model.modules():
+        raw = getattr(kernel, "raw_lengthscale", None)
+        constraint = getattr(kernel, "raw_lengthscale_constraint", None)
+        if raw is None or constraint is None or not raw.requires_grad:
+            continue
+        scales = np.ravel(_array(kernel.lengthscale))
+        low = np.broadcast_to(np.ravel(_array(constraint.lower_bound)), scales.shape)
+        high = np.broadcast_to(np.ravel(_array(constraint.upper_bound)), scales.shape)
+        for row in zip(scales, low, high, strict=True):
+            yield float(row[0]), float(row[1]), float(row[2])
 
 
 def _array(values: Any) -> Any:

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from fastal._types import Array
+from fastal.adapters.trained import Asked, TrainedModel
 
 # Package that defines the class of a model -> the adapter.
 _ADAPTERS = {
@@ -14,6 +15,7 @@ _ADAPTERS = {
     "skactiveml": "skactiveml",
     "gpytorch": "botorch",
     "botorch": "botorch",
+    "fastal": "own",
 }
 
 
@@ -92,13 +94,39 @@ def bounds_from(model: Any, x: Any, y: Any, noise: Any = None) -> Array:
 
 def ask_adapter(model: Any, x: Any, y: Any, noise: Any, name: str = "") -> Array:
     """Return the bounds from the adapter of a model; `name` stands for it in messages."""
+    found = _adapter_of(model)
+    if found is None or not hasattr(found, "bounds"):
+        raise _unknown(model, name, "Stopper.update takes the posterior of any model")
+    bounds: Array = found.bounds(model, x, y, noise, name or f"`model` ({found.LIBRARY})")
+    return bounds
+
+
+def ask_trained(model: Any, asked: Asked, name: str = "") -> tuple[TrainedModel, str]:
+    """Return what a fitted model knows of its labels, and its name in messages."""
+    found = _adapter_of(model)
+    if found is None:
+        raise _unknown(model, name, "fastal.gp_bounds takes the covariance of any model")
+    name = name or f"`model` ({found.LIBRARY})"
+    return found.trained(model, asked, name), name
+
+
+def is_own(model: Any) -> bool:
+    """Return whether a model is fastal's own, with bounds of its labels."""
+    own = any(base.__module__.startswith("fastal.") for base in type(model).__mro__)
+    return own and hasattr(model, "bounds") and hasattr(model, "n_labels")
+
+
+def _adapter_of(model: Any) -> Any:
+    """Return the module that knows the class of a model, or None."""
     for base in type(model).__mro__:
         adapter = _ADAPTERS.get(base.__module__.partition(".")[0])
         if adapter is not None:
-            found = importlib.import_module(f"fastal.adapters.{adapter}")
-            bounds: Array = found.bounds(model, x, y, noise, name or f"`model` ({found.LIBRARY})")
-            return bounds
-    raise TypeError(
+            return importlib.import_module(f"fastal.adapters.{adapter}")
+    return None
+
+
+def _unknown(model: Any, name: str, instead: str) -> TypeError:
+    return TypeError(
         f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch or "
-        f"BoTorch, got a {type(model).__name__}; Stopper.update takes the posterior of any model"
+        f"BoTorch, got a {type(model).__name__}; {instead}"
     )

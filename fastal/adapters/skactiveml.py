@@ -12,6 +12,12 @@
 
 The fitted estimator within does the work: `fastal.adapters.sklearn` says how. Labels of a batch are
 taken in order, each given those before it.
+
+A wrapper is fitted to the rows of the pool that have a label, in the order of the pool:
+`recomputed` needs `order`. If the pool's rows were labelled as ``rows = [17, 3, 44]``, that is
+``np.argsort(np.argsort(rows))``; if the wrapper was given rows in the order of their labels,
+``np.arange(T)``. `X` and `y`, if given, may be those of the whole pool, with nan for missing
+labels.
 """
 
 from __future__ import annotations
@@ -21,16 +27,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal.adapters.dispatch import ask_adapter, bounds_from, update_from
+from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
 from fastal.adapters.posterior import wrong_kind
+from fastal.adapters.trained import Asked, TrainedModel, column
 
 __all__ = ["bounds_from", "update_from"]
 
 LIBRARY = "scikit-activeml"
+WITHIN = "`model.estimator_` (scikit-activeml)"
 
 
 def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
     """Return the bounds of labels from the estimator in a wrapper."""
+    return ask_adapter(_within(model, name), x, y, noise, WITHIN)
+
+
+def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
+    """Return what the estimator in a wrapper knows of its labels."""
+    within = _within(model, name)
+    if "estimator_" in vars(model) and not asked.ordered:
+        raise ValueError(
+            f"`order` must be given: {name} keeps its labels in the order of the pool. "
+            "np.argsort(np.argsort(rows)) for the rows of the pool as they were labelled"
+        )
+    if asked.X is not None and asked.y is not None:
+        y = np.asarray(column(asked.y))
+        if y.dtype.kind == "f" and y.ndim == 1 and len(asked.X) == len(y):
+            there = ~np.isnan(y)
+            asked = asked._replace(X=np.asarray(asked.X)[there], y=y[there])
+    return ask_trained(within, asked, WITHIN)[0]
+
+
+def _within(model: Any, name: str) -> Any:
+    """Return the fitted estimator in a wrapper."""
     # A wrapper passes on the attributes of its estimator: look at its own only.
     own = vars(model)
     if "estimator" not in own:
@@ -38,5 +67,4 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
         raise wrong_kind(model, name, wanted)
     if not own.get("is_fitted_", True):
         raise ValueError(f"{name} must be fitted first: its fit failed, see the warning")
-    within = own.get("estimator_", model.estimator)
-    return ask_adapter(within, x, y, noise, "`model.estimator_` (scikit-activeml)")
+    return own.get("estimator_", model.estimator)

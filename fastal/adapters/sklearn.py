@@ -10,15 +10,19 @@ A `Pipeline` that ends in one of them will do as well::
 anywhere in the kernel, has on the diagonal, plus `alpha`; an array `alpha` that is not constant
 says nothing about new labels, and `noise` must be given. `normalize_y` is undone for mean, variance
 and noise. With the default ``alpha=1e-10`` and no `WhiteKernel` labels count as nearly free of
-noise, and the bounds are huge: that is the model's opinion.
+noise, and the bounds are huge: that is the model's opinion. `recomputed` knows the noise of each
+label and takes any `alpha`; it compares `L_` with the kernel and refuses a model whose kernel or
+data were changed after the fit.
 
 **BayesianRidge.** f is the linear function; its noise variance is ``1 / alpha_``. With fewer labels
-than features, `sigma_` is right from scikit-learn 1.7 on only.
+than features, `sigma_` is right from scikit-learn 1.7 on only. It keeps no data: `recomputed` needs
+`X` and `y`.
 
 **GaussianProcessClassifier**, two classes. The bound is the divergence KL(q_t || q_t+1) of the
 Laplace approximations before and after the label, on all labelled inputs (Corollary 1), with the
 kernel that the model has now. The posterior after the label is computed here: there is no second
-call after the refit. A label costs O(t^3), as a fit with a fixed kernel does.
+call after the refit. A label costs O(t^3), as a fit with a fixed kernel does. `recomputed` does not
+take it: `fastal.LaplaceClassifier` has its bounds.
 """
 
 from __future__ import annotations
@@ -29,13 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Exponentiation, Product, Sum
 from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import Pipeline
 
 from fastal.adapters.dispatch import bounds_from, update_from
 from fastal.adapters.posterior import Posterior, bounds_in_order, inputs_and_labels, wrong_kind
 from fastal.adapters.sklearn_classifier import classifier_bounds
+from fastal.adapters.sklearn_trained import own_noise, smooth_and_white
+from fastal.adapters.sklearn_trained import trained as trained
 
 __all__ = ["bounds_from", "update_from"]
 
@@ -80,30 +85,14 @@ def _gaussian_process(model: Any, X: Array, name: str) -> Posterior:
     prior = model.kernel_(X, X)
     # mu = k.(K + N)^-1 y,  C = K** - V^T V,  V = L^-1 k^T
     V = solve_triangular(model.L_, cross.T, lower=True, check_finite=False)
-    _, white = _smooth_and_white(model.kernel_, X)
-    alpha = np.unique(model.alpha)
+    _, white = smooth_and_white(model.kernel_, X)
+    alpha = np.unique(own_noise(model))
     return Posterior(
         centre + scale * (cross @ model.alpha_.reshape(-1)),
         scale**2 * (prior - V.T @ V),
         scale**2 * np.diagonal(prior),
         scale**2 * (white + alpha) if alpha.size == 1 else None,
     )
-
-
-def _smooth_and_white(kernel: Any, X: Array) -> tuple[Array, Array]:
-    """Return the prior variances of f at X, and those of the white noise in a kernel."""
-    if isinstance(kernel, Sum | Product):
-        s1, w1 = _smooth_and_white(kernel.k1, X)
-        s2, w2 = _smooth_and_white(kernel.k2, X)
-        if isinstance(kernel, Sum):
-            return s1 + s2, w1 + w2
-        # (s1 + w1) (s2 + w2) = s1 s2 + white
-        return s1 * s2, s1 * w2 + w1 * s2 + w1 * w2
-    if isinstance(kernel, Exponentiation):
-        s, w = _smooth_and_white(kernel.kernel, X)
-        return s**kernel.exponent, (s + w) ** kernel.exponent - s**kernel.exponent
-    diagonal, smooth = kernel.diag(X), np.diagonal(kernel(X, X))
-    return smooth, np.where(smooth == 0.0, diagonal, 0.0)
 
 
 def _ridge(model: Any, X: Array) -> Posterior:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from fastal.reference.bound import alquier_bound as alquier_bound
     from fastal.reference.bound import bound_constant as bound_constant
     from fastal.reference.bound import gaussian_kl as gaussian_kl
+    from fastal.reference.bound import gp_bounds as gp_bounds
     from fastal.reference.bound import gp_kl as gp_kl
     from fastal.reference.bound import gp_prior_kl as gp_prior_kl
     from fastal.reference.bound import mcallester_bound as mcallester_bound
@@ -45,7 +46,8 @@ __getattr__, __dir__, __all__ = attach(
     {
         "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs fell runs_test runs_p_value "
         "stopping_time",
-        "bound": "gp_kl bound_constant gaussian_kl gp_prior_kl alquier_bound mcallester_bound",
+        "bound": "gp_kl gp_bounds bound_constant gaussian_kl gp_prior_kl alquier_bound "
+        "mcallester_bound",
         "models": "GaussianProcess LaplaceClassifier dense_posterior",
         "criteria": (
             "expected_loss cross_validation_error pac_bayes_bound stabilizing_predictions_stop "

@@ -48,6 +48,19 @@ def gaussian_kl(
     return float(0.5 * (trace + form - k + np.linalg.slogdet(c1)[1] - np.linalg.slogdet(c0)[1]))
 
 
+def gp_bounds(cov: ArrayLike, y: ArrayLike, noise: ArrayLike, *, mean: ArrayLike = 0.0) -> Any:
+    """Twin of `fastal.gp_bounds`: the posterior before each label by a dense solve."""
+    K, labels = np.asarray(cov, dtype=float), np.asarray(y, dtype=float)
+    noises, means = np.broadcast_to(noise, len(labels)), np.broadcast_to(mean, len(labels))
+    bounds = []
+    for t in range(len(labels)):
+        A = K[:t, :t] + np.diag(noises[:t])
+        mu = means[t] + K[t, :t] @ np.linalg.solve(A, labels[:t] - means[:t])
+        s = K[t, t] - K[t, :t] @ np.linalg.solve(A, K[:t, t])
+        bounds.append(_kl_one(mu, max(s, 0.0), labels[t], noises[t]))
+    return np.array(bounds)
+
+
 def gp_prior_kl(
     cov: ArrayLike, y: ArrayLike, noise: ArrayLike, *, mean: float = 0.0, jitter: float = 0.0
 ) -> float:

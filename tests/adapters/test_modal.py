@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper, stopping_time
-from fastal.adapters import bounds_from
+from fastal.adapters import bounds_from, recomputed
 
 pytest.importorskip("modAL", reason="modAL is not installed")
 import sklearn
@@ -11,6 +11,9 @@ from modAL.models import ActiveLearner, BayesianOptimizer, Committee
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.linear_model import BayesianRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
     pytest.skip(
@@ -74,3 +77,62 @@ def test_bad_input(loop):
     with pytest.raises(ValueError, match=r"`var` of `model.estimator` \(modAL\) must be finite"):
         stopper.update_from(learner, X[5], y[5])
     assert len(stopper) == 0
+
+
+@pytest.mark.parametrize("kind", [ActiveLearner, BayesianOptimizer])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_recomputed(loop, kind, scaled):
+    X, y, noise = loop
+    model = make_pipeline(StandardScaler(), estimator(noise)) if scaled else estimator(noise)
+    learner = kind(model, query_strategy=max_std, X_training=X[:3], y_training=y[:3])
+    for t in range(3, 30):
+        learner.teach(X[[t]], y[[t]])
+    inputs = StandardScaler().fit_transform(X[:30]) if scaled else X[:30]
+    # step by step, from the predictions of learners that have the labels before
+    expected = [
+        bounds_from(estimator(noise).fit(inputs[:t], y[:t]), inputs[t], y[t])[0]
+        for t in range(1, 30)
+    ]
+    got = recomputed(learner).bounds
+    np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
+    np.testing.assert_array_equal(recomputed(learner, X=X[:30], y=y[:30]).bounds, got)
+    order = np.arange(30)[::-1]
+    own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(inputs[order], y[order])
+    np.testing.assert_allclose(recomputed(learner, order=order).bounds, own, rtol=1e-9)
+
+
+def test_recomputed_of_a_learner_that_keeps_the_data_of_its_estimator(loop):
+    X, y, _ = loop
+    learner = ActiveLearner(BayesianRidge(), max_std, X_training=X, y_training=y)
+    alone = BayesianRidge().fit(X, y)
+    np.testing.assert_array_equal(recomputed(learner).bounds, recomputed(alone, X=X, y=y).bounds)
+
+
+def test_recomputed_refuses(loop):
+    X, y, noise = loop
+
+    def learner():
+        return ActiveLearner(estimator(noise), max_std, X_training=X[:20], y_training=y[:20])
+
+    other = r"`model.estimator` \(modAL\) was fitted to other rows than its labels"
+    new = learner()
+    new.teach(X[20:22], y[20:22], only_new=True)
+    with pytest.raises(ValueError, match=other):
+        recomputed(new)
+    drawn = learner()
+    drawn.teach(X[20:22], y[20:22], bootstrap=True)
+    with pytest.raises(ValueError, match=other):
+        recomputed(drawn)
+    with pytest.raises(
+        ValueError, match="was fitted to other rows than `X`: to 20 rows, `X` has 21"
+    ):
+        recomputed(learner(), X=X[:21], y=y[:21])
+    with pytest.raises(ValueError, match=r"`model.estimator` \(modAL\) must be fitted first"):
+        recomputed(ActiveLearner(estimator(noise)))
+    fitted = ActiveLearner(estimator(noise).fit(X[:20], y[:20]), max_std)
+    np.testing.assert_array_equal(recomputed(fitted).bounds, recomputed(learner()).bounds)
+    with pytest.raises(TypeError, match=r"`model` \(modAL\) must be an ActiveLearner or Bayes"):
+        recomputed(Committee([learner()]))
+    forest = ActiveLearner(RandomForestRegressor(2), max_std, X_training=X, y_training=y)
+    with pytest.raises(TypeError, match=r"`model.estimator` \(modAL\) must be a GaussianProcessR"):
+        recomputed(forest)

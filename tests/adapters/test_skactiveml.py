@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper, stopping_time
-from fastal.adapters import bounds_from
+from fastal.adapters import bounds_from, recomputed
 
 pytest.importorskip("skactiveml", reason="scikit-activeml is not installed")
 from skactiveml.classifier import ParzenWindowClassifier, SklearnClassifier
@@ -94,3 +94,57 @@ def test_bad_input(loop):
     ):
         stopper.update_from(broken, X[3], y[3])
     assert len(stopper) == 0
+
+
+@pytest.mark.parametrize("wrapper", [SklearnRegressor, SklearnNormalRegressor])
+def test_recomputed(loop, wrapper):
+    X, truth, noise = loop
+    rows = np.random.default_rng(0).permutation(60)[:30]  # of the pool, as they were labelled
+    y, expected = np.full(60, np.nan), []
+    for row in rows:
+        if expected or np.isfinite(y).any():
+            model = wrapper(process(noise)).fit(X, y)
+            expected.append(bounds_from(model, X[row], truth[row])[0])
+        y[row] = truth[row]
+    model = wrapper(process(noise)).fit(X, y)
+    order = np.argsort(np.argsort(rows))
+    got = recomputed(model, order=order)
+    np.testing.assert_allclose(got.bounds[1:], expected, rtol=1e-6)
+    own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(X[rows], truth[rows])
+    np.testing.assert_allclose(got.bounds, own, rtol=1e-8)
+    # the whole pool, or its labelled rows in order, to compare
+    np.testing.assert_array_equal(recomputed(model, order=order, X=X, y=y).bounds, got.bounds)
+    there = np.sort(rows)
+    again = recomputed(model, order=order, X=X[there], y=y[there])
+    np.testing.assert_array_equal(again.bounds, got.bounds)
+    # fitted in the order of the labels
+    ordered = wrapper(process(noise)).fit(X[rows], y[rows])
+    np.testing.assert_allclose(
+        recomputed(ordered, order=np.arange(30)).bounds, got.bounds, rtol=1e-9
+    )
+
+
+def test_recomputed_refuses(loop):
+    X, truth, noise = loop
+    y = np.where(np.arange(60) < 20, truth, np.nan)
+    model = SklearnRegressor(process(noise)).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"`order` must be given: `model` \(scikit-activeml\) keeps"
+    ):
+        recomputed(model)
+    with pytest.raises(ValueError, match=r"for the rows of a pool give np.argsort\(np.argsort"):
+        recomputed(model, order=np.arange(20) + 30)
+    y[20] = truth[20]
+    with pytest.raises(
+        ValueError, match="was fitted to other rows than `X`: to 20 rows, `X` has 21"
+    ):
+        recomputed(model, order=np.arange(20), X=X, y=y)
+    inner = process(noise).fit(X[:9], truth[:9])  # fitted beforehand, in an order of its own
+    np.testing.assert_array_equal(
+        recomputed(SklearnRegressor(inner)).bounds, recomputed(inner).bounds
+    )
+    unfitted = r"`model.estimator_` \(scikit-activeml\) must be fitted first"
+    with pytest.raises(ValueError, match=unfitted):
+        recomputed(SklearnRegressor(process(noise)))
+    with pytest.raises(TypeError, match=r"`model` \(scikit-activeml\) must be a SklearnRegr"):
+        recomputed(NICKernelRegressor().fit(X, truth), order=np.arange(60))

@@ -1,0 +1,432 @@
+"""All bounds of fitted models: against the library's own predictions, label by label."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastal import GaussianProcess, LaplaceClassifier, Stopper, gp_bounds, gp_kl
+from fastal.adapters import Recomputed, bounds_from, recomputed
+from fastal.adapters.recompute import JITTER
+from fastal.adapters.trained import at_edge
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Kernel,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
+from sklearn.linear_model import BayesianRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+def regressor(kernel, **settings):
+    return GaussianProcessRegressor(kernel, **{"optimizer": None, **settings})
+
+
+def white_of(kernel, X):
+    """The white noise of a kernel at X, by the difference of its two diagonals."""
+    return kernel.diag(X) - np.diag(kernel(X, X))
+
+
+def step_by_step(model, X, y):
+    """Bounds from T predictions of scikit-learn, each fitted to the labels before.
+
+    The kernel, `alpha` and the scaling of y are those of the fitted model.
+    """
+    scaled = (y - model._y_train_mean) / model._y_train_std
+    alpha = np.broadcast_to(model.alpha, len(y))
+    white = white_of(model.kernel_, X)
+    found = []
+    for t in range(len(y)):
+        prefix = regressor(clone(model.kernel_), alpha=alpha[:t] if t else 1.0)
+        if t:
+            prefix.fit(X[:t], scaled[:t])
+        mean, std = map(np.ravel, prefix.predict(X[[t]], return_std=True))
+        noise = white[t] + alpha[t]
+        found.append(gp_kl(float(mean[0]), float(std[0] ** 2 - white[t]), scaled[t], noise))
+    return np.array(found)
+
+
+# fastal's own
+
+
+def test_own(loop):
+    X, y, _ = loop
+    noise = np.linspace(0.01, 0.1, 60)
+    gp = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
+    added = gp.add_batch(X, y, noise)
+    got = recomputed(gp)
+    assert isinstance(got, Recomputed)
+    assert got.at_edge is False
+    np.testing.assert_array_equal(got.bounds, gp.bounds())
+    np.testing.assert_allclose(got.bounds, added, rtol=1e-9)
+    # rows to compare: the same, by another way
+    np.testing.assert_allclose(recomputed(gp, X=X, y=y).bounds, added, rtol=1e-9)
+    order = np.random.default_rng(0).permutation(60)
+    other = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
+    np.testing.assert_allclose(
+        recomputed(gp, order=order).bounds,
+        other.add_batch(X[order], y[order], noise[order]),
+        rtol=1e-9,
+    )
+    assert gp.n_labels == 60
+
+
+def test_own_without_labels_and_other_models():
+    assert recomputed(GaussianProcess()).bounds.shape == (0,)
+    assert recomputed(GaussianProcess(), order=[]).bounds.shape == (0,)
+    model = LaplaceClassifier()
+    added = [model.add(x, label) for x, label in ((0.0, 1), (0.5, -1), (2.0, 1))]
+    np.testing.assert_allclose(recomputed(model).bounds, added, rtol=1e-9)
+    with pytest.raises(TypeError, match=r"`model` \(fastal\) must be a GaussianProcess, got a Lap"):
+        recomputed(model, order=[0, 1, 2])
+    with pytest.raises(TypeError, match=r"`model` \(fastal\) must be a GaussianProcess, got a Sto"):
+        recomputed(Stopper())
+    with pytest.raises(TypeError, match=r"`model` must be of scikit-learn, .*got a GaussianProc"):
+        bounds_from(GaussianProcess(), 0.0, 0.0)
+
+
+def test_own_rows_are_compared(loop):
+    X, y, _ = loop
+    gp = GaussianProcess(0.9, 0.01)
+    gp.add_batch(X[:9], y[:9])
+    with pytest.raises(
+        ValueError, match=r"`model` \(fastal\) was fitted to other rows than `X`: to 9"
+    ):
+        recomputed(gp, X=X[:10])
+    with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 0 is"):
+        recomputed(gp, y=y[8::-1])
+    with pytest.raises(
+        ValueError, match=r"`X` must have 2 features as `model` \(fastal\), got shape"
+    ):
+        recomputed(gp, X=X[:9, 0])
+
+
+def test_an_unknown_model():
+    with pytest.raises(
+        TypeError, match=r"got a str; fastal\.gp_bounds takes the covariance of any"
+    ):
+        recomputed("model")
+
+
+# scikit-learn
+
+KERNELS = {
+    "alpha": (1.5 * RBF(0.9), {"alpha": 0.01}),
+    "white": (1.5 * RBF(0.9) + WhiteKernel(0.01), {"alpha": 0.0}),
+    "both": (WhiteKernel(0.004) + 1.5 * RBF([0.9, 1.3]), {"alpha": 0.006}),
+    "two": (WhiteKernel(0.004) + (1.5 * RBF(0.9) + WhiteKernel(0.005)), {"alpha": 0.001}),
+    "in a product": (ConstantKernel(1.5) * (Matern(0.9) + WhiteKernel(0.006)), {"alpha": 0.001}),
+    "in a power": ((RBF(0.9) + WhiteKernel(0.006)) ** 2, {"alpha": 0.001}),
+    "trend": (DotProduct(1.0) + RationalQuadratic(0.9) + WhiteKernel(0.02), {"alpha": 1e-10}),
+    "each": (Matern([0.9, 1.3], nu=1.5), {"alpha": np.linspace(0.01, 0.2, 30)}),
+    "each and white": (RBF(0.9) + WhiteKernel(0.1), {"alpha": np.linspace(0.01, 0.2, 30)}),
+    "default": (None, {"alpha": 0.01}),
+}
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("which", KERNELS)
+def test_scikit_learn(loop, which, normalize):
+    X, y, _ = loop
+    X, y = X[:30], 100 + 20 * y[:30] if normalize else y[:30]
+    kernel, settings = KERNELS[which]
+    model = regressor(kernel, normalize_y=normalize, **settings).fit(X, y)
+    got = recomputed(model)
+    np.testing.assert_allclose(got.bounds, step_by_step(model, X, y), rtol=1e-6)
+    assert got.at_edge is False
+    # the rows it was fitted to are no others
+    np.testing.assert_array_equal(recomputed(model, X=X, y=y).bounds, got.bounds)
+
+
+@given(st.integers(1, 25), st.integers(0, 1000))
+def test_an_order_is_a_fit_in_that_order(loop, t, seed):
+    X, y, _ = loop
+    order = np.random.default_rng(seed).permutation(t)
+    alpha = np.linspace(0.01, 0.2, t)
+    kernel = 1.5 * RBF(0.9) + WhiteKernel(0.01)
+    model = regressor(kernel, alpha=alpha).fit(X[:t], y[:t])
+    other = regressor(kernel, alpha=alpha[order]).fit(X[order], y[order])
+    np.testing.assert_allclose(
+        recomputed(model, order=order.tolist()).bounds, recomputed(other).bounds, rtol=1e-9
+    )
+
+
+def test_a_fitted_kernel_and_a_pipeline(loop):
+    X, y, _ = loop
+    kernel = ConstantKernel(1.0) * RBF([1.0, 1.0]) + WhiteKernel(0.1)
+    pipeline = make_pipeline(
+        StandardScaler(), regressor(kernel, optimizer="fmin_l_bfgs_b", normalize_y=True)
+    )
+    pipeline.fit(5 + 3 * X, y)
+    got = recomputed(pipeline)
+    model = pipeline[-1]
+    np.testing.assert_allclose(got.bounds, step_by_step(model, model.X_train_, y), rtol=1e-6)
+    np.testing.assert_array_equal(recomputed(pipeline, X=5 + 3 * X, y=y).bounds, got.bounds)
+    with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 0 is"):
+        recomputed(pipeline, X=X)
+    with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must be fitted first"):
+        recomputed(clone(pipeline))
+    with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must be fitted first"):
+        recomputed(clone(pipeline), X=X, y=y)
+
+
+def test_a_kernel_of_ones_own(loop):
+    class Own(Kernel):  # white noise in a kernel that fastal cannot look into
+        def __init__(self, level=0.02):
+            self.level = level
+
+        def __call__(self, X, Y=None, eval_gradient=False):
+            return RBF(0.9)(X, Y) + (self.level * np.eye(len(X)) if Y is None else 0.0)
+
+        def diag(self, X):
+            return np.full(len(X), 1 + self.level)
+
+        def is_stationary(self):
+            return True
+
+    X, y, _ = loop
+    model = regressor(Own(), alpha=0.01).fit(X[:20], y[:20])
+    own = GaussianProcess(0.9, 0.03).add_batch(X[:21], y[:21])
+    np.testing.assert_allclose(recomputed(model).bounds, own[:20], rtol=1e-9)
+    np.testing.assert_allclose(bounds_from(model, X[20], y[20]), own[20:], rtol=1e-9)
+
+
+def test_noise_that_is_kept_apart(loop):
+    # As scikit-optimize has it: after the fit the white noise is taken out of the kernel.
+    class Regressor(GaussianProcessRegressor):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.noise_ = self.kernel_.k2.noise_level
+            self.kernel_.k2.set_params(noise_level=0.0)
+            return self
+
+    X, y, _ = loop
+    kernel = 1.5 * RBF(0.9) + WhiteKernel(0.01)
+    model = Regressor(kernel, alpha=1e-10, optimizer=None).fit(X[:20], y[:20])
+    own = GaussianProcess(0.9, 0.01 + 1e-10, amplitude=1.5).add_batch(X[:21], y[:21])
+    np.testing.assert_allclose(recomputed(model).bounds, own[:20], rtol=1e-9)
+    np.testing.assert_allclose(bounds_from(model, X[20], y[20]), own[20:], rtol=1e-9)
+    del model.noise_
+    with pytest.raises(ValueError, match="the model was changed after its fit"):
+        recomputed(model)
+
+
+def test_a_model_that_was_changed_after_its_fit(loop):
+    X, y, _ = loop
+
+    def fitted():
+        return regressor(1.5 * RBF(0.9) + WhiteKernel(0.01), alpha=0.0).fit(X[:20], y[:20])
+
+    changed = r"`model` \(scikit-learn\) does not agree with its own factor: the model was changed"
+    for name, value in (("k1__k2__length_scale", 1.0), ("k2__noise_level", 0.02)):
+        model = fitted()
+        model.kernel_.set_params(**{name: value})
+        with pytest.raises(ValueError, match=changed):
+            recomputed(model)
+    model = fitted()
+    model.X_train_[3] += 0.1
+    with pytest.raises(ValueError, match=changed):
+        recomputed(model)
+    model = fitted()
+    model.X_train_, model.y_train_ = model.X_train_[:9], model.y_train_[:9]
+    with pytest.raises(ValueError, match="its factor has 20 rows, it has 9 labels"):
+        recomputed(model, order=np.arange(9))
+
+
+def test_an_ill_conditioned_model_agrees_with_its_own_factor():
+    x = np.linspace(0, 1, 200)[:, None]
+    model = regressor(RBF(1.0), alpha=1e-8).fit(x, np.sin(5 * x[:, 0]))
+    with pytest.warns(UserWarning, match="takes labels as exact"):
+        bounds = recomputed(model).bounds
+    assert np.isfinite(bounds).all()
+
+
+def test_exact_labels_are_warned_of_once_per_model(loop):
+    X, y, _ = loop
+    model = regressor(1.5 * RBF(0.9)).fit(X[:20], y[:20])
+    with pytest.warns(
+        UserWarning, match=r"the noise of `model` \(scikit-learn\) is about 1e-10 of"
+    ):
+        bounds = recomputed(model).bounds
+    assert bounds[0] > 1e8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recomputed(model)
+        recomputed(regressor(RBF(0.9), alpha=1.01 * JITTER).fit(X[:20], y[:20]))
+    exact = regressor(RBF(0.9), alpha=0.0).fit(X[:3], y[:3])
+    with pytest.raises(ValueError, match=r"takes labels as exact: its noise variance .* got 0"):
+        recomputed(exact)
+
+
+@pytest.mark.parametrize(
+    ("scales", "edge"),
+    [
+        ([(0.5, 0.1, 10.0)], False),
+        ([(0.1009, 0.1, 10.0)], True),
+        ([(0.102, 0.1, 10.0)], False),
+        ([(9.91, 0.1, 10.0)], True),
+        ([(9.8, 0.1, 10.0)], False),
+        ([(10.0, 0.1, 10.0), (1.0, 0.1, 10.0)], False),
+        ([(10.0, 0.1, 10.0), (20.0, 0.1, 20.0)], True),
+        ([(0.1, 0.1, 10.0), (1.0, 0.1, 10.0)], True),
+        ([(1e9, 0.0, np.inf)], False),
+        ([(0.05, 0.1, 10.0)], True),  # beyond the edge
+        ([], False),
+    ],
+)
+def test_the_edge(scales, edge):
+    assert at_edge(scales) is edge
+
+
+def test_scikit_learn_at_the_edge(loop):
+    X, y, _ = loop
+
+    def fit(kernel, target=y, **settings):
+        model = regressor(kernel, alpha=0.01, **{"optimizer": "fmin_l_bfgs_b", **settings})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of scikit-learn, about the bounds
+            return recomputed(model.fit(X[:30], target[:30])).at_edge
+
+    assert not fit(RBF(1.0))
+    assert fit(RBF(0.2, (0.1, 0.3)))  # wants to be longer
+    assert fit(RBF(20.0, (10.0, 30.0)))  # wants to be shorter
+    assert not fit(RBF(0.2, (0.1, 0.3)), optimizer=None)  # was not searched
+    assert not fit(ConstantKernel() * RBF(1.0, "fixed"))
+    # labels that depend on the first input only: one long length scale is no edge, both are
+    one = np.sin(2 * X[:, 0])
+    assert not fit(RBF([1.0, 1.0], (1e-2, 50.0)), one)
+    assert fit(RBF([1.0, 1.0], (1e-2, 50.0)), np.full(60, 0.0) + 0.001 * X[:, 0])
+    assert fit(RBF([1.0, 20.0], [(1e-2, 50.0), (10.0, 30.0)]))
+
+
+def test_bayesian_ridge(loop):
+    X, y, _ = loop
+    model = BayesianRidge().fit(X + 5, y + 3)
+    got = recomputed(model, X=X + 5, y=y + 3).bounds
+    # Weights one label after another, at the hyper-parameters of the fit; the last are the model's.
+    Z, mean = X + 5 - model.X_offset_, (y + 3).mean()
+    w, S, noise = np.zeros(2), np.eye(2) / model.lambda_, 1 / model.alpha_
+    for z, label, bound in zip(Z, y + 3, got, strict=True):
+        s, d = z @ S @ z, label - mean - z @ w
+        assert bound == pytest.approx(gp_kl(0.0, float(s), float(d), noise), rel=1e-9)
+        gain = S @ z / (s + noise)
+        w, S = w + gain * d, S - np.outer(gain, S @ z)
+    np.testing.assert_allclose(w, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(S, model.sigma_, rtol=1e-9)
+    flat = BayesianRidge(fit_intercept=False).fit(X, y)
+    expected = gp_bounds(X @ X.T / flat.lambda_, y, 1 / flat.alpha_)
+    np.testing.assert_allclose(recomputed(flat, X=X, y=y[:, None]).bounds, expected, rtol=1e-9)
+    order = np.arange(60)[::-1]
+    np.testing.assert_allclose(
+        recomputed(flat, X=X, y=y, order=order).bounds,
+        gp_bounds(X[order] @ X[order].T / flat.lambda_, y[order], 1 / flat.alpha_),
+        rtol=1e-9,
+    )
+
+
+def test_bayesian_ridge_refuses(loop):
+    X, y, _ = loop
+    model = BayesianRidge().fit(X, y)
+    keeps = r"`model` \(scikit-learn\), a BayesianRidge, keeps no training data: give `X` and `y`"
+    for given_ in ({}, {"X": X}, {"y": y}):
+        with pytest.raises(ValueError, match=keeps):
+            recomputed(model, **given_)
+    with pytest.raises(ValueError, match="was fitted to other rows than `X` and `y`"):
+        recomputed(model, X=X[:50], y=y[:50])
+    with pytest.raises(ValueError, match=r"`X` must have 2 features as .*got shape \(60, 1\)"):
+        recomputed(model, X=X[:, :1], y=y)
+    with pytest.raises(ValueError, match=r"`y` must have one label for each of 60 rows"):
+        recomputed(model, X=X, y=y[:50])
+
+
+@pytest.mark.parametrize(
+    ("order", "error", "match"),
+    [
+        ([0, 1], ValueError, r"`order` must hold each of the 3 rows of `model` .* once, got 2"),
+        ([0, 1, 1], ValueError, "`order` must not hold an index twice"),
+        (
+            [17, 3, 44],
+            ValueError,
+            r"in \[0, 3\), got 17; .* give np\.argsort\(np\.argsort\(rows\)\)",
+        ),
+        ([0, -1, 1], ValueError, r"`order` must hold indices in \[0, 3\), got -1"),
+        ([0.0, 1.0, 2.0], TypeError, "`order` must be row numbers"),
+        ([[0, 1, 2]], TypeError, "`order` must be row numbers"),
+        ([True, False, True], TypeError, "`order` must be row numbers"),
+        ("abc", TypeError, "`order` must be row numbers"),
+    ],
+)
+def test_a_bad_order(loop, order, error, match):
+    X, y, _ = loop
+    model = regressor(RBF(0.9), alpha=0.1).fit(X[:3], y[:3])
+    with pytest.raises(error, match=match):
+        recomputed(model, order=order)
+
+
+def test_scikit_learn_refuses(loop):
+    X, y, _ = loop
+    with pytest.raises(
+        ValueError, match="must be fitted first, got an unfitted GaussianProcessReg"
+    ):
+        recomputed(regressor(RBF(0.9)))
+    two = regressor(RBF(0.9), alpha=0.1).fit(X, np.c_[y, y])
+    with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must have one output, got 2"):
+        recomputed(two)
+    column = regressor(RBF(0.9), alpha=0.1).fit(X, y[:, None])
+    plain = regressor(RBF(0.9), alpha=0.1).fit(X, y)
+    np.testing.assert_array_equal(recomputed(column).bounds, recomputed(plain).bounds)
+    with pytest.raises(
+        TypeError, match="must be a GaussianProcessRegressor or BayesianRidge, or a"
+    ):
+        recomputed(RandomForestRegressor(2).fit(X, y))
+    classes = GaussianProcessClassifier(RBF(0.9), optimizer=None).fit(X, y > 0)
+    with pytest.raises(TypeError, match="must be a regressor, got a GaussianProcessClassifier"):
+        recomputed(classes)
+    with pytest.raises(
+        ValueError, match="was fitted to other rows than `X`: to 60 rows, `X` has 61"
+    ):
+        recomputed(plain, X=np.r_[X, X[:1]])  # it lags one label behind
+    with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 7 is"):
+        recomputed(plain, X=X, y=np.where(np.arange(60) == 7, 1e3, y))
+    with pytest.raises(ValueError, match="`y` must be finite, got nan at index 3"):
+        recomputed(plain, X=X, y=np.where(np.arange(60) == 3, np.nan, y))
+    plain.y_train_ = plain.y_train_ * np.nan
+    with pytest.raises(ValueError, match=r"the labels of `model` \(scikit-learn\) must be finite"):
+        recomputed(plain)
+
+
+def test_a_model_stays_as_it_was(loop):
+    X, y, _ = loop
+    model = regressor(1.5 * RBF(0.9) + WhiteKernel(0.01), normalize_y=True).fit(X, y)
+    before = {
+        name: np.array(getattr(model, name)) for name in ("X_train_", "y_train_", "L_", "alpha_")
+    }
+    recomputed(model, order=np.arange(60)[::-1], X=X, y=y)
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(model, name), value)
+
+
+def test_fastals_own_need_no_other_library():
+    code = (
+        "import sys, fastal; from fastal.adapters import recomputed;"
+        "gp = fastal.GaussianProcess(); gp.add(0.0, 1.0); recomputed(gp, order=[0]);"
+        "print('sklearn' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.split() == ["False", "False"]
