@@ -4,7 +4,7 @@
     A kernel touches no Python object, so that runs in threads do not wait for one another.
 ``cache=True``
     The machine code is kept on disk: only the first process ever compiles. Callers pass the same
-    types always (C-contiguous float64, int64, float64), so that there is one entry a kernel.
+    types always (C-contiguous float64, int64, float64), so that there is one entry per kernel.
     Where no folder can be written (package and home read-only), each process compiles for itself.
 ``error_model="numpy"``
     A division by zero gives inf or NaN, as in NumPy, instead of an exception: kernels raise

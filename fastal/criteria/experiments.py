@@ -104,8 +104,7 @@ def finished_run(gp: Any, X: ArrayLike, y: ArrayLike, order: Any = None) -> Reco
     """Return the run of labels that came in this order; `X` holds a pool with `order`."""
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
-    scale = gp.lengthscale
-    points = check.points("X", X, None if isinstance(scale, float) else len(scale))
+    points = check.points("X", X, gp.prior.features)
     labels = check.vector("y", y, len(points))
     places = np.arange(len(points)) if order is None else order
     return Record(gp, gp.prior.scale("X", points), places, labels[places], 0, np.empty(0))

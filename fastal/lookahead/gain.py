@@ -388,8 +388,7 @@ def quiet_forecast(
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     gp = gp.copy()  # another thread may add labels meanwhile
-    scale = gp.lengthscale
-    points = check.points("X", X, None if isinstance(scale, float) else len(scale))
+    points = check.points("X", X, gp.prior.features)
     n = len(points)
     Z = gp.prior.scale("X", points)
     done = _labelled(labelled, gp, Z)

@@ -76,7 +76,7 @@ def simulate(
     seed : int
         Run i is seeded by ``numpy.random.SeedSequence(seed).spawn(n_runs)[i]``.
     n_jobs : int, optional
-        Threads, at most 4,096, or -1 for one a core; 1 by default, or what
+        Threads, at most 4,096, or -1 for one per core; 1 by default, or what
         ``joblib.parallel_config`` says.
     store : path, optional
         An SQLite file that keeps what is finished. The same call with the same file goes on where
@@ -85,14 +85,14 @@ def simulate(
         What to do when a run fails.
     keep : {"all", "summary"}
         "summary" leaves bounds and errors out of the result, for the sake of memory. (Errors take
-        8 bytes a label and run until `t_opt` is known.)
+        8 bytes per label and run until `t_opt` is known.)
     progress : bool
         Whether to show a progress bar (tqdm).
 
     Returns
     -------
     Simulation
-        One entry a run.
+        One entry per run.
 
     Notes
     -----

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Chunk(NamedTuple):
-    """What came of some runs; k of them."""
+    """Results of k runs."""
 
     runs: Ints  # (k,)
     counts: Ints  # (2, k) labels computed; labels at the stop, -1 if none
     criteria: Ints  # (k, c) labels at the stop of each criterion, -1 if none
     histories: Array  # (k, h, B) numbers of those criteria that do not go by bounds
-    bounds: Array  # (k, B), NaN behind the last one; B = 0 if they are not kept
+    bounds: Array  # (k, B), NaN after the last one; B = 0 if they are not kept
     errors: Array  # (k, T), T = 0 without a test set
     rmse: Array  # (k, T) likewise
     messages: list[tuple[int, str]]  # runs that failed
@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
         )
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return all arrays; what is NaN behind the bounds, most of them often, is left out."""
+        """Return all arrays; the NaNs after the bounds, often most of the row, are left out."""
         lengths, values = campaigns.without_tails(np.ascontiguousarray(self.bounds))
         return (
             self.runs, self.counts, self.criteria, self.histories, self.errors, self.rmse,

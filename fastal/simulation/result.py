@@ -267,7 +267,7 @@ class Simulation:
         return found
 
     def _columns(self) -> dict[str, list[Any]]:
-        """Return a table with one row a run; None where there is nothing."""
+        """Return a table with one row per run; None where there is nothing."""
         columns: dict[str, list[Any]] = {
             "run": list(range(self.n_runs)),
             "n_labels": self.n_labels.tolist(),
@@ -287,7 +287,7 @@ class Simulation:
         return columns
 
     def to_pandas(self) -> Any:
-        """Return a table with one row a run.
+        """Return a table with one row per run.
 
         Returns
         -------

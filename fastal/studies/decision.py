@@ -182,7 +182,7 @@ class ForecastShares(Measured):
 
 @dataclass(frozen=True)
 class DecisionStudy:
-    """What came of the experiment; prints as tables.
+    """Result of the experiment; prints as tables.
 
     Attributes
     ----------
