@@ -38,7 +38,7 @@ def check_picture(path: str) -> None:
 def check_csv(option: str, path: str, table: str) -> None:
     """Raise now for what would make a file fail at the end, or write over the table."""
     folder = os.path.dirname(path) or "."
-    if os.path.isdir(path) or not os.path.isdir(folder):
+    if not path or os.path.isdir(path) or not os.path.isdir(folder):
         raise UserError(f"{option}: {short_repr(path)} is a directory, or in none that exists")
     if os.path.exists(path) and os.path.samefile(path, table):
         raise UserError(f"{option}: {short_repr(path)} is the table itself")
