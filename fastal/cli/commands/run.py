@@ -152,6 +152,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 scale=unit.deviation,
                 look_ahead=True,
             )
+            wanted = arguments.predictions is not None
+            predicted = _predict(X, campaign, pool, unit) if wanted else None
         print_answer(campaign, "had you labelled by maximum variance")
     print_outcomes(campaign, f"in units of {table.target!r}, on the {n_test} rows held out")
     features = "1 feature" if len(table.features) == 1 else f"{len(table.features)} features"
@@ -169,9 +171,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         record = _record(arguments, table, gp, campaign, pool, test)
         write_run(arguments.out, record, campaign.run)
-    if arguments.predictions is not None:
+    if predicted is not None:
         with file_errors("--predictions", arguments.predictions):
-            _write_predictions(arguments.predictions, table, X, unit, campaign, pool, test)
+            _write_predictions(arguments.predictions, table, predicted, campaign, pool, test)
         print_entry(
             "written",
             f"{arguments.predictions}: mean and standard deviation of all {len(y)} rows with the "
@@ -245,34 +247,36 @@ def _record(
 PREDICTED_AT_ONCE = 2000  # rows: a covariance with all labels each
 
 
+def _predict(X: Array, campaign: Campaign, pool: Any, unit: Unit) -> Array:
+    """Return mean, standard deviation and that of a label of every row, with the labels used."""
+    import numpy as np
+
+    run, used = campaign.run, campaign.chosen.labels
+    gp = run.prior.copy(quiet=True)
+    gp.add_batch(X[pool[run.indices[:used]]], run.labels[:used])
+    out = np.empty((len(X), 3))
+    for begin in range(0, len(X), PREDICTED_AT_ONCE):
+        rows = slice(begin, begin + PREDICTED_AT_ONCE)
+        mean, var = gp.predict(X[rows], return_var=True)
+        out[rows, 0] = unit.mean + unit.deviation * mean
+        out[rows, 1] = unit.deviation * np.sqrt(var)
+        out[rows, 2] = unit.deviation * np.sqrt(var + gp.noise)
+    return out
+
+
 def _write_predictions(
-    path: str, table: Table, X: Array, unit: Unit, campaign: Campaign, pool: Any, test: Any
+    path: str, table: Table, predicted: Array, campaign: Campaign, pool: Any, test: Any
 ) -> None:
     """Write what the model says of every row with the labels up to the stop."""
     import csv
 
-    import numpy as np
-
-    used = campaign.chosen.labels
-    gp = campaign.run.gp.copy(quiet=True)
-    gp.rewind(used)
-    role = np.full(len(X), "not used", dtype=object)
-    role[test] = "test"
-    role[pool[campaign.run.indices[:used]]] = "labelled"
+    roles = ["not used"] * len(predicted)
+    for row in test:
+        roles[row] = "test"
+    for row in pool[campaign.run.indices[: campaign.chosen.labels]]:
+        roles[row] = "labelled"
+    columns = (table.rows.tolist(), table.y.tolist(), *predicted.T.tolist(), roles)
     with open(path, "w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(["line", table.target, "mean", "sd", "sd_of_label", "role"])
-        for begin in range(0, len(X), PREDICTED_AT_ONCE):
-            rows = slice(begin, begin + PREDICTED_AT_ONCE)
-            mean, var = gp.predict(X[rows], return_var=True)
-            out.writerows(
-                zip(
-                    table.rows[rows].tolist(),
-                    table.y[rows].tolist(),
-                    (unit.mean + unit.deviation * mean).tolist(),
-                    (unit.deviation * np.sqrt(var)).tolist(),
-                    (unit.deviation * np.sqrt(var + gp.noise)).tolist(),
-                    role[rows].tolist(),
-                    strict=True,
-                )
-            )
+        out.writerows(zip(*columns, strict=True))
