@@ -542,7 +542,8 @@ def test_repeated_rows_without_noise_are_one_line(capsys, tmp_path):
     path = tmp_path / "grid.csv"
     path.write_text("".join(f"{i % 3},{i % 5},{i % 3 + i % 5}\n" for i in range(150)))
     # the campaign bears it; a model of all labels does not
-    command = ["run", str(path), "--target", "3", "--noise", "1e-15", "--share", "1e-12"]
+    command = ["run", str(path), "--target", "3", "--noise", "1e-15"]
+    command += ["--rule", "paper", "--alpha", "1e-300"]  # no stop
     assert main([*command, "--predictions", str(tmp_path / "predictions.csv")]) == 2
     error = one_line(capsys)
     assert "grid.csv: " in error
