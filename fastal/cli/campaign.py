@@ -258,8 +258,8 @@ def print_answer(campaign: Campaign, given: str) -> None:
     if chosen.rule != PAPER and chosen.unused is not None and chosen.unused > asked:
         print_entry(
             "but",
-            f"more than the {percent(asked)} asked for: a share holds on average over tables, not "
-            "on each of them; a smaller --share stops later",
+            f"more than the {percent(asked)} asked for: a share holds about, on average over "
+            "tables, not on each of them; a smaller --share stops later",
         )
 
 
@@ -302,7 +302,7 @@ def print_outcomes(campaign: Campaign, unit: str) -> None:
             for warning in left_warning(one.left, math.nan):
                 print_entry("but", f"{one.name}: {warning}")
     start, last = float(campaign.rmse[0]), float(campaign.rmse[-1])
-    print_entry("error", f"root mean square {unit}, {start:.3g} after the first label")
+    print_entry("error", f"root mean square {unit}; {start:.3g} after one label")
     if not last < start:
         print_entry("unused", NO_FALL)
         return
@@ -310,6 +310,5 @@ def print_outcomes(campaign: Campaign, unit: str) -> None:
         fall = percent((start - last) / start)
         print_entry("but", f"all labels together lower the error by {fall} only")
     print_entry(
-        "unused",
-        "what the labels after the stop brought, of all that the labels after the first brought",
+        "unused", "what the labels after the stop brought, of all that those after the first did"
     )

@@ -106,7 +106,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         f"the artificial model of the paper: a pool of {final.n_pool} points, "
         f"{len(rest)} others to test on",
     )
-    print_outcomes(campaign, "on the points to test on (the noise alone: 0.05)")
+    print_outcomes(campaign, "on the others (the noise alone: 0.05)")
     where = "at the stop" if campaign.chosen.early else "at the end"
     if arguments.plot is not None:
         from fastal.plotting.demo import save_demo
