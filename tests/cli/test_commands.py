@@ -269,10 +269,8 @@ def test_run_answers_and_writes(capsys, table, tmp_path):
     # The noise of the target has standard deviation 1.
     assert 0.8 < results["rmse_now"] < 1.2
     assert 0.8 < results["rmse_then"] < 1.2
-    assert (
-        f"in units of 'strength', on the 40 rows held out, {results['rmse_first']:.3g} after"
-        in (said["error"])
-    )
+    unit = "root mean square in units of 'strength', on the 40 rows held out"
+    assert said["error"] == f"{unit}; {results['rmse_first']:.3g} after one label"
     assert found["still 0.05"]["error then"] == f"{results['rmse_then']:.3g}"
     assert found["still 0.05"]["error at the end"] == f"{results['rmse_now']:.3g}"
     assert record["settings"]["seed"] == 0

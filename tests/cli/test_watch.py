@@ -534,6 +534,27 @@ def test_pipe_line_by_line(options):
 
 
 @posix
+def test_pipe_of_what_is_still_to_come():
+    criterion = StillToCome(0.3, horizon=50)
+    command = [*FASTAL, *STILL, "--share", "0.3"]
+    with subprocess.Popen(
+        command, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT
+    ) as process:
+        lines = []
+        for bound in BOUNDS:
+            process.stdin.write(f"{bound}\n".encode())
+            lines.append(answer(process.stdout).decode().rstrip())
+            if criterion.push(bound):
+                break
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == process.stderr.read() == b""
+    assert criterion.stopped
+    assert len(lines) == criterion.stopped_at
+    assert lines[-1].endswith("  " + said(criterion.verdict))
+
+
+@posix
 def test_growing_file(tmp_path):
     path = tmp_path / "bounds.txt"
     path.write_text(f"{BOUNDS[0]}\n")
