@@ -52,6 +52,17 @@ def alpha_argument(text: str) -> float:
     return value
 
 
+def share_list(text: str) -> list[float]:
+    """Parse shares in (0, 1), separated by commas; one that repeats counts once."""
+    shares = [parse_number(part.strip()) for part in text.split(",")]
+    found = [share for share in shares if share is not None and 0 < share < 1]
+    if len(found) < len(shares):
+        raise argparse.ArgumentTypeError(
+            f"must be shares in (0, 1) separated by commas, got {short_repr(text)}"
+        )
+    return list(dict.fromkeys(found))
+
+
 def positive_argument(text: str) -> float:
     """Parse a positive, finite number."""
     value = parse_number(text)

@@ -1,79 +1,314 @@
-"""One campaign over a table that has all labels: up to the stop, and on to the end."""
+"""One campaign over a table that has all labels, and what the rules say of it."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from fastal.cli.arguments import add_alpha, share_list
+from fastal.cli.errors import UserError
+from fastal.cli.output import LABEL, print_entry
 
+if TYPE_CHECKING:
+    import argparse
+
+    from fastal._types import Array
     from fastal.learning.run import Run
     from fastal.models.gp import GaussianProcess
+    from fastal.stopping.criterion import Criterion
+
+STILL, PAPER, LOOK_AHEAD = RULES = ("still", "paper", "lookahead")
+
+DEFAULT_SHARE = 0.05
+
+NO_FALL = "labels do not lower the error here"
+
+FIRST_STOP = 11  # bounds, of `StillToCome`: its window and one
+
+LITTLE_FALL = 0.02  # a share of a smaller fall of the error is a share of chance
 
 
-class Runs(NamedTuple):
-    """One campaign, up to its stop and to its end."""
+class Outcome(NamedTuple):
+    """Where one rule stops in a finished campaign, and with what error."""
 
-    first: Run  # up to the stop
-    last: Run  # to the end of the pool
+    rule: str  # as on the command line
+    setting: float  # share, or alpha
+    criterion: Criterion  # with the bounds up to its decision, or all of them
+    labels: int  # at the stop; at the end if there is none before
+    early: bool  # whether the stop is before the end
+    left: float  # share of the movement that is still to come then; NaN if unknown
+    rmse: float  # then, in units of the target
+    unused: float | None  # of the fall of the error; None if it does not fall
+
+    @property
+    def name(self) -> str:
+        """What the row of a table is called."""
+        return f"{self.rule} {self.setting:g}"
+
+    def record(self) -> dict[str, Any]:
+        """Return what a JSON file says of it."""
+        return {
+            "rule": self.rule,
+            "alpha" if self.rule == PAPER else "share": self.setting,
+            "stopped": self.early,
+            "n_labels": self.labels,
+            "left": None if math.isnan(self.left) else self.left,
+            "rmse": self.rmse,
+            "unused": self.unused,
+            "verdict": str(self.criterion.verdict),
+            "warnings": list(self.criterion.verdict.warnings),
+        }
 
 
-class Errors(NamedTuple):
-    """Errors on the test set at the stop ("then"; at the end if there was none) and at the end."""
+class Campaign(NamedTuple):
+    """A campaign to its end, and the rules on its bounds; the first is the one that was chosen."""
 
-    loss_then: float
-    loss_now: float
-    rms_then: float
-    rms_now: float
+    run: Run
+    rmse: Array  # after each label, in units of the target
+    outcomes: list[Outcome]
 
-    @classmethod
-    def of(cls, runs: Runs, y: Any, predict: Callable[[Run], Any], scale: float = 1.0) -> Errors:
-        """Return the errors of a campaign; `scale` is the unit of the labels."""
-        import numpy as np
-
-        def rms(run: Run) -> float:
-            return scale * math.sqrt(float(np.mean((y - predict(run)) ** 2)))
-
-        def loss(run: Run) -> float:
-            assert run.errors is not None
-            return float(run.errors[-1])
-
-        return cls(loss(runs.first), loss(runs.last), rms(runs.first), rms(runs.last))
+    @property
+    def chosen(self) -> Outcome:
+        """What the rule that was chosen says."""
+        return self.outcomes[0]
 
 
-def learn_past_stop(
+def add_rule(parser: argparse.ArgumentParser) -> None:
+    """Add ``--rule``, ``--share`` and ``--alpha``."""
+    parser.add_argument(
+        "--rule",
+        choices=RULES,
+        default=STILL,
+        help="what decides: how much is still to come, by the last bounds (still, the default); "
+        "the paper's runs test; or a forecast made before the first label (lookahead)",
+    )
+    parser.add_argument(
+        "--share",
+        type=share_list,
+        metavar="SHARE,...",
+        help="with still and lookahead: stop when at most this share is still to come (default: "
+        f"{DEFAULT_SHARE}); further shares get a row each: what if I accept more?",
+    )
+    add_alpha(parser, "level of the paper's runs test")
+
+
+def chosen_shares(arguments: argparse.Namespace) -> list[float]:
+    """Return the shares that were asked for."""
+    if arguments.share is None:
+        return [DEFAULT_SHARE]
+    if arguments.rule == PAPER:
+        given = ",".join(f"{share:g}" for share in arguments.share)
+        raise UserError(f"--share: {given} belongs to --rule still or lookahead, got --rule paper")
+    shares: list[float] = arguments.share
+    return shares
+
+
+def run_campaign(
     X: Any,
     y: Any,
     test: tuple[Any, Any],
     *,
     gp: GaussianProcess,
-    alpha: float,
-    seed: int,
+    arguments: argparse.Namespace,
     max_labels: int | None,
     progress: bool,
-) -> Runs:
-    """Learn up to the stop, and from there to the end."""
-    from fastal.learning.run import learn
-    from fastal.stopping.stopper import Stopper
+    scale: float = 1.0,
+    look_ahead: bool = False,
+) -> Campaign:
+    """Label the pool to its end, once, and ask every rule where it would have stopped.
 
+    `scale` is the unit of the labels; `look_ahead` adds a row for that rule where a forecast can
+    be made.
+    """
+    from fastal.learning.run import learn
+
+    shares, rule, alpha = chosen_shares(arguments), arguments.rule, arguments.alpha
+    asked: list[tuple[str, float]] = [(rule, share) for share in shares]
+    if rule == PAPER:
+        asked = [(PAPER, alpha), (STILL, DEFAULT_SHARE)]
+    else:
+        asked += [(STILL, shares[0])] if rule == LOOK_AHEAD else []
+        asked.append((PAPER, alpha))
     first = learn(
         X,
         y,
         gp=gp,
-        stopper=Stopper(alpha),
+        stopper=_criterion(*asked[0]),
         max_labels=max_labels,
-        test=test,
-        seed=seed,
+        seed=arguments.seed,
         progress=progress,
     )
-    if not first.stopped:
-        return Runs(first, first)
-    return Runs(first, first.resume(max_labels=len(y) if max_labels is None else max_labels))
+    # the errors of all labels in one pass
+    run = first.resume(max_labels=len(y) if max_labels is None else max_labels, test=test)
+    assert run.rmse is not None
+    rmse = scale * run.rmse
+    judged = [(*asked[0], run.stopper)]
+    judged += [(*one, _on_bounds(*one, run, X)) for one in asked[1:]]
+    if look_ahead and rule != LOOK_AHEAD:
+        with suppress(ValueError):  # hardly any points, or more duplicates than others
+            judged.append((LOOK_AHEAD, shares[0], _on_bounds(LOOK_AHEAD, shares[0], run, X)))
+    return Campaign(run, rmse, [_outcome(*one, run, rmse) for one in judged])
 
 
-def labels_of_pool(run: Run) -> str:
-    """Say how many labels a stopped run used."""
-    assert run.stopped_at is not None
-    saved = 1 - run.stopped_at / run.n_pool
-    return f"{run.stopped_at} of {run.n_pool} labels ({saved:.0%} of the pool saved)"
+def _criterion(rule: str, setting: float) -> Criterion:
+    """Return a rule without bounds."""
+    if rule == PAPER:
+        from fastal.stopping.stopper import Stopper
+
+        return Stopper(setting)
+    if rule == STILL:
+        from fastal.stopping.still import StillToCome
+
+        return StillToCome(setting)
+    from fastal.lookahead.criterion import LookAhead
+
+    return LookAhead(setting)
+
+
+def _on_bounds(rule: str, setting: float, run: Run, X: Any) -> Criterion:
+    """Return a rule that has seen all bounds of a run."""
+    criterion: Any = _criterion(rule, setting)
+    if rule == LOOK_AHEAD:
+        from fastal.lookahead.gain import forecast
+
+        criterion.begin(forecast(X, run.prior, labelled=run.indices[: run.n_initial]))
+        for bound in run.bounds:
+            criterion.push(bound)
+    else:
+        criterion.expect(len(run.bounds))  # the run went to its end
+        criterion.extend(run.bounds)
+    return criterion  # type: ignore[no-any-return]
+
+
+def _outcome(rule: str, setting: float, criterion: Criterion, run: Run, rmse: Array) -> Outcome:
+    at = criterion.stopped_at
+    early = at is not None and at + run.n_initial < run.n_labels
+    labels = at + run.n_initial if early and at is not None else run.n_labels
+    left = 0.0  # nothing comes after the end
+    if early:
+        left = float(run.left[labels - run.n_initial - 1])
+    then = float(rmse[labels - 1])
+    return Outcome(rule, setting, criterion, labels, early, left, then, unused_share(rmse, labels))
+
+
+def unused_share(rmse: Array, labels: int) -> float | None:
+    """Return what the labels after so many still brought, of all that labels after the first did.
+
+    It is of the error on the test rows, in [0, 1]; None where the error does not fall.
+    """
+    start, then, end = float(rmse[0]), float(rmse[labels - 1]), float(rmse[-1])
+    if not end < start:
+        return None
+    return min(1.0, max(0.0, (then - end) / (start - end)))
+
+
+# what is printed ---------------------------------------------------------------------------------
+
+
+_SPEAKERS = {PAPER: "the paper's rule", LOOK_AHEAD: "the forecast"}
+
+
+def print_answer(campaign: Campaign, given: str) -> None:
+    """Print the decision of the rule that was chosen, and the reasons for and against it."""
+    from fastal.stopping.verdict import MUCH_LEFT, ROSE, left_warning, percent
+
+    run, chosen = campaign.run, campaign.chosen
+    verdict = chosen.criterion.verdict
+    had, saved = f"{run.n_labels} labels", 1 - chosen.labels / run.n_labels
+    whole = run.n_labels == run.n_pool
+    if not whole:
+        had += f" that --max-labels allows, in a pool of {run.n_pool}"
+    if not chosen.early:
+        print_entry("answer", f"no stop before the end: {given}, you would have used all {had}.")
+    else:
+        misses = chosen.rule != STILL and chosen.left > MUCH_LEFT
+        who = "you could have stopped"
+        if misses:
+            who = f"{_SPEAKERS[chosen.rule]} would have stopped you"
+        text = f"{given}, {who} after {chosen.labels} of {'' if whole else 'the '}{had}"
+        text = (
+            f"{text[0].upper()}{text[1:]} ({saved:.0%} of {'the pool' if whole else 'them'} saved)"
+        )
+        if misses:
+            text += f", but {left_warning(chosen.left, math.nan)[0]}"
+        rest = run.n_labels - chosen.labels
+        if chosen.unused is None:
+            text += f"; {NO_FALL}."
+        else:
+            others = f"other {rest}" if rest > 1 else "last one"
+            text += f"; the {others} brought {percent(chosen.unused)} of the fall of the error."
+        print_entry("answer", text)
+    why = f"{verdict}." if chosen.early or chosen.rule != STILL else _why_not(campaign)
+    if chosen.rule == PAPER and chosen.early and ROSE not in verdict.warnings:
+        why += (
+            " Bounds that were high have become low: labels no longer move the model as they did."
+        )
+    print_entry("why", why)
+    if not chosen.early:
+        from fastal.stopping.verdict import NO_STOP, no_stop_reason
+
+        reason = no_stop_reason(run.bounds)
+        if reason in NO_STOP:
+            print_entry("suggests", f"{reason}. {NO_STOP[reason]}")
+        return
+    for warning in verdict.warnings:
+        print_entry("but", warning)
+    asked = chosen.setting
+    if chosen.rule != PAPER and chosen.unused is not None and chosen.unused > asked:
+        print_entry(
+            "but",
+            f"more than the {percent(asked)} asked for: a share holds about, on average over "
+            "tables, not on each of them; a smaller --share stops later",
+        )
+
+
+def _why_not(campaign: Campaign) -> str:
+    """Say why `StillToCome` did not stop before the horizon."""
+    from fastal.stopping.verdict import percent
+
+    n, left = len(campaign.run.bounds), campaign.run.left
+    if n <= FIRST_STOP:
+        return f"no stop is possible before {FIRST_STOP} bounds, and there are {n}."
+    return (
+        f"one label before the end {percent(float(left[-2]))} of the movement was still to come "
+        f"({percent(campaign.chosen.setting)} asked)."
+    )
+
+
+def print_outcomes(campaign: Campaign, unit: str) -> None:
+    """Print a row per rule, and what the columns are."""
+    from fastal.stopping.verdict import left_warning, percent
+
+    head = ["labels used", "still to come", "error then", "unused", "error at the end"]
+    rows, end = [["rule", *head]], f"{campaign.rmse[-1]:.3g}"
+    for one in campaign.outcomes:
+        labels = f"{one.labels} of {campaign.run.n_labels}"
+        rows.append([
+            one.name,
+            labels if one.early else "no stop before the end",
+            "-" if math.isnan(one.left) else percent(one.left),
+            f"{one.rmse:.3g}",
+            "-" if one.unused is None else percent(one.unused),
+            end,
+        ])  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[0] = max(widths[0], LABEL - 2)
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line.rstrip())
+    for one in campaign.outcomes[1:]:
+        if one.early and one.rule == PAPER:
+            for warning in left_warning(one.left, math.nan):
+                print_entry("but", f"{one.name}: {warning}")
+    start, last = float(campaign.rmse[0]), float(campaign.rmse[-1])
+    print_entry("error", f"root mean square {unit}; {start:.3g} after one label")
+    if not last < start:
+        print_entry("unused", NO_FALL)
+        return
+    if start - last < LITTLE_FALL * start:
+        fall = percent((start - last) / start)
+        print_entry("but", f"all labels together lower the error by {fall} only")
+    print_entry(
+        "unused", "what the labels after the stop brought, of all that those after the first did"
+    )

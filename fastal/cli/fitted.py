@@ -48,14 +48,23 @@ class Scaling(NamedTuple):
         return scaled
 
 
-def standardise_table(file: str, table: Table) -> tuple[Array, Array, float]:
-    """Return features and target with mean 0 and variance 1, and the scale of the target."""
+class Unit(NamedTuple):
+    """What brings a standardised target back to its own units."""
+
+    mean: float
+    deviation: float
+
+
+def standardise_table(file: str, table: Table) -> tuple[Array, Array, Unit]:
+    """Return features and target with mean 0 and variance 1, and the unit of the target."""
     import numpy as np
 
     columns = np.column_stack((table.X, table.y))
     scaling = Scaling.of(file, columns, (*table.features, table.target))
     columns = scaling(columns)
-    return columns[:, :-1], columns[:, -1], float(scaling.deviation[-1] * scaling.width[-1])
+    width = float(scaling.width[-1])
+    mean = float(scaling.low[-1] + scaling.mean[-1] * width)
+    return columns[:, :-1], columns[:, -1], Unit(mean, float(scaling.deviation[-1]) * width)
 
 
 def draw_fit_rows(n: int, seed: int) -> Ints:

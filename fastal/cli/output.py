@@ -35,6 +35,17 @@ def check_picture(path: str) -> None:
         raise UserError(f"--plot: {short_repr(path)} is a directory, or in none that exists")
 
 
+def check_csv(option: str, path: str, table: str) -> None:
+    """Raise now for what would make a file fail at the end, or write over the table."""
+    folder = os.path.dirname(path) or "."
+    if not path or os.path.isdir(path) or not os.path.isdir(folder):
+        raise UserError(f"{option}: {short_repr(path)} is a directory, or in none that exists")
+    if os.path.exists(path) and os.path.samefile(path, table):
+        raise UserError(f"{option}: {short_repr(path)} is the table itself")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UserError(f"{option}: {short_repr(path)} cannot be written: Permission denied")
+
+
 WIDTH = 100  # of the text
 
 LABEL = 18
@@ -58,29 +69,9 @@ def write_run(folder: str, record: dict[str, Any], run: Run) -> None:
             return
     print_entry(
         "written",
-        f"{path} and {picture}: the bounds with their runs about the median, the "
-        "p-value, and the error after each label",
+        f"{path} and {picture}: the bounds, what the rule made of them, and the error after each "
+        "label",
     )
-
-
-def print_reason(run: Run) -> None:
-    """Print why a run stopped or did not, and the reasons to distrust a stop."""
-    verdict = run.verdict
-    if run.stopped:
-        text = f"{verdict}."
-        if not any("rose" in warning for warning in verdict.warnings):
-            text += " Bounds that were high have become low: labels no longer move the model as "
-            text += "they did."
-        print_entry("why", text)
-        for warning in verdict.warnings:
-            print_entry("but", warning)
-    else:
-        print_entry("why", f"{verdict}")
-        from fastal.stopping.verdict import NO_STOP, no_stop_reason
-
-        reason = no_stop_reason(run.bounds)
-        if reason in NO_STOP:
-            print_entry("suggests", f"{reason}. {NO_STOP[reason]}")
 
 
 def print_entry(label: str, text: str) -> None:

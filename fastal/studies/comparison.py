@@ -16,6 +16,7 @@ from fastal.lookahead.criterion import LookAhead
 from fastal.simulation.plan import PAPER_POOL
 from fastal.simulation.result import mean_and_error, write_csv
 from fastal.stopping.criterion import Criterion
+from fastal.stopping.still import StillToCome
 from fastal.studies.names import CRITERIA
 from fastal.studies.protocol import (
     N_THRESHOLDS,
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
 # Criteria that need no threshold from this kind of data, but hyper-parameters to be trusted.
 AHEAD = {"look_ahead_5%": LookAhead(eps=0.05), "look_ahead_paper": LookAhead(paper=True)}
 
+# How much is still to come, by the bounds alone.
+STILL = {"still_to_come_5%": StillToCome(0.05)}
+
 # Names of the rows that are always there.
-ROWS = (*CRITERIA, *AHEAD, "fixed_budget")
+ROWS = (*CRITERIA, *AHEAD, *STILL, "fixed_budget")
 
 
 class Row(NamedTuple):
@@ -209,7 +213,7 @@ def compare(
     settings: dict[str, Any] = {"jobs": check.jobs("jobs", jobs), "progress": progress}
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
     tuning = campaigns(problem, count, first + 1_000_003, **settings)
-    more = AHEAD | own
+    more = AHEAD | STILL | own
     campaign = campaigns(problem, count, first, more=tuple(more.values()), **settings)
     tuned = {name: best_threshold(name, tuning, _tried(tuning, name)) for name in SEARCHED}
     tuned["ground_truth"] = true_threshold(tuning)
@@ -218,7 +222,7 @@ def compare(
         for name in CRITERIA
     }
     found = dict(zip(more, campaign.more_stops.T, strict=True))
-    stops |= {name: found[name] for name in AHEAD}
+    stops |= {name: found[name] for name in AHEAD | STILL}
     tuned["fixed_budget"] = _best_budget(tuning)
     stops["fixed_budget"] = np.full(count, int(tuned["fixed_budget"]))
     stops |= {name: found[name] for name in own}

@@ -1,3 +1,4 @@
+import csv
 import io
 import json
 import os
@@ -9,12 +10,13 @@ import numba
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, Stopper, learn
+from fastal import GaussianProcess, LookAhead, StillToCome, Stopper, learn
+from fastal.cli.campaign import unused_share
 from fastal.cli.commands import demo
 from fastal.cli.entry import main
 from fastal.datasets import artificial
 from fastal.stopping import verdict
-from fastal.stopping.verdict import no_stop_reason
+from fastal.stopping.verdict import no_stop_reason, percent
 
 pytestmark = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
@@ -25,6 +27,7 @@ def words(output):
     """The output as a dict: label -> its text on one line; labels that repeat are joined."""
     found = {}
     for line in output.splitlines():
+        assert len(line) <= 100 or " " not in line[18:]  # a path stands on a line of its own
         label, rest = line[:18].strip(), line[18:]
         if label:
             last = label
@@ -32,6 +35,20 @@ def words(output):
         else:
             found[last] += " " + rest
     return found
+
+
+HEAD = ["labels used", "still to come", "error then", "unused", "error at the end"]
+
+
+def rows(output):
+    """The table of rules as a dict: rule -> its cells by the names of their columns."""
+    found = {}
+    for label, text in words(output).items():
+        cells = re.split("  +", text.strip())
+        if len(cells) == 5:
+            found[label] = cells
+    assert found.pop("rule") == HEAD
+    return {rule: dict(zip(HEAD, cells, strict=True)) for rule, cells in found.items()}
 
 
 def one_line(capsys):
@@ -65,30 +82,68 @@ def test_demo_parameters_are_those_of_the_fit():
     assert gp.noise == pytest.approx(demo.DEMO_NOISE, rel=1e-4)
 
 
-def test_demo_tells_what_learn_finds(capsys):
-    assert main(["demo", "--seed", "7"]) == 0
+def demo_run(criterion, seed):
+    X, y = artificial()
+    order = np.random.default_rng(seed).permutation(2000)
+    pool, rest = order[:50], order[50:]
+    gp = GaussianProcess(demo.DEMO_LENGTHSCALE, demo.DEMO_NOISE)
+    return learn(X[pool], y[pool], gp=gp, stopper=criterion, test=(X[rest], y[rest]), seed=seed)
+
+
+@pytest.mark.parametrize("rule", ["still", "paper", "lookahead"])
+def test_demo_tells_what_learn_finds(capsys, rule):
+    assert main(["demo", "--seed", "7", "--rule", rule]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     said = words(captured.out)
-
-    X, y = artificial()
-    order = np.random.default_rng(7).permutation(2000)
-    pool, rest = order[:50], order[50:]
-    gp = GaussianProcess(demo.DEMO_LENGTHSCALE, demo.DEMO_NOISE)
-    run = learn(X[pool], y[pool], gp=gp, stopper=Stopper(), test=(X[rest], y[rest]), seed=7)
-    assert run.stopped
-    rms = np.sqrt(np.mean((y[rest] - run.gp.predict(X[rest])) ** 2))
-    saved = f"{1 - run.n_labels / 50:.0%}"
-    assert said["labels used"] == f"{run.n_labels} of 50 labels ({saved} of the pool saved)"
-    assert said["why"].startswith(f"{run.verdict}. Bounds that were high have become low")
-    assert said["but"] == "; ".join(run.verdict.warnings)
-    then = f"expected loss {run.errors[-1]:.3g}, root mean square {rms:.3g} (the noise alone: 0.05)"
-    assert said["error at the stop"] == then
-    end = run.resume()
-    rms = np.sqrt(np.mean((y[rest] - end.gp.predict(X[rest])) ** 2))
-    now = f"expected loss {end.errors[-1]:.3g}, root mean square {rms:.3g} with all 50 labels"
-    assert said["error at the end"] == now
+    names = {"still 0.05": StillToCome(), "paper 0.001": Stopper()}
+    if rule == "lookahead":
+        names = {"lookahead 0.05": LookAhead()} | names
+    chosen = next(name for name in names if name.startswith(rule))
+    assert next(iter(said)) == "answer"
+    assert list(rows(captured.out)) == [chosen, *(name for name in names if name != chosen)]
+    for name, cells in rows(captured.out).items():
+        run = demo_run(names[name], 7)
+        end = run.resume()
+        assert run.stopped
+        at = run.n_labels
+        unused = (run.rmse[-1] - end.rmse[-1]) / (end.rmse[0] - end.rmse[-1])
+        assert list(cells.values()) == [
+            f"{at} of 50",
+            "-" if np.isnan(run.left[-1]) else percent(run.left[-1]),
+            f"{run.rmse[-1]:.3g}",
+            percent(unused),
+            f"{end.rmse[-1]:.3g}",
+        ]
+        if name == chosen:
+            assert (
+                f"after {at} of 50 labels ({1 - at / 50:.0%} of the pool saved)" in said["answer"]
+            )
+            brought = f"the other {50 - at} brought {percent(unused)} of the fall of the error."
+            assert said["answer"].endswith(brought)
+            assert said["why"].startswith(f"{run.verdict}.")
+            for warning in run.verdict.warnings:
+                assert warning in said["but"]
     assert "--plot demo.png" in said["picture"]
+
+
+@pytest.mark.parametrize("rule", ["still", "paper"])
+def test_a_stop_of_the_papers_rule_while_much_is_to_come_says_so(capsys, rule):
+    assert main(["demo", "--rule", rule]) == 0
+    said = words(capsys.readouterr().out)
+    warning = "up to 62 % of the movement may still be to come"
+    assert warning in said["but"]
+    assert (warning in said["answer"]) is (rule == "paper")
+    if rule == "still":
+        assert said["but"] == f"paper 0.001: {warning}"
+
+
+def test_demo_what_if_i_accept_more(capsys):
+    assert main(["demo", "--share", "0.05,0.2, 0.4,0.2"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert list(found) == ["still 0.05", "still 0.2", "still 0.4", "paper 0.001"]
+    used = [int(cells["labels used"].split()[0]) for cells in found.values()]
+    assert used[0] > used[1] > used[2]
 
 
 def test_demo_is_the_same_again(capsys):
@@ -102,20 +157,26 @@ def test_demo_is_the_same_again(capsys):
 
 
 def test_demo_without_a_stop(capsys):
-    assert main(["demo", "--alpha", "1e-12"]) == 0
-    said = words(capsys.readouterr().out)
-    assert said["labels used"] == "all 50: there was no stop"
+    assert main(["demo", "--rule", "paper", "--alpha", "1e-12"]) == 0
+    said = words(printed := capsys.readouterr().out)
+    assert said["answer"].startswith("no stop before the end: ")
     assert said["why"].startswith("go on: ")
     assert said["suggests"].startswith("still learning. The bounds are still falling")
-    assert "error at the end" in said
-    assert "error at the stop" not in said
+    row = rows(printed)["paper 1e-12"]
+    assert row["labels used"] == "no stop before the end"
+    assert (row["still to come"], row["unused"]) == ("0 %", "0 %")
+    assert row["error then"] == row["error at the end"]
 
 
 def test_demo_too_small_to_stop(capsys):
     assert main(["demo", "--labels", "10"]) == 0
     said = words(capsys.readouterr().out)
-    assert said["why"] == "too early: no stop is possible before 14 bounds at alpha = 0.001"
+    assert said["answer"].startswith("no stop before the end: ")
+    assert said["why"] == "no stop is possible before 11 bounds, and there are 9."
     assert "suggests" not in said
+    assert main(["demo", "--labels", "10", "--rule", "paper"]) == 0
+    said = words(capsys.readouterr().out)
+    assert said["why"] == "too early: no stop is possible before 14 bounds at alpha = 0.001."
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -137,6 +198,12 @@ def test_demo_picture(capsys, tmp_path, ending):
         (["--seed", "1.5"], "--seed: must be a whole number of at least 0, got '1.5'"),
         (["--seed", "9" * 500], "--seed: must be a whole number of at least 0, got '999"),
         (["--alpha", "0"], r"--alpha: must be in \(0, 1\), got '0'"),
+        *(
+            (["--share", text], rf"--share: must be shares in \(0, 1\) .*, got '{text}'")
+            for text in ("0", "1", "", ",", "0.05,", "nan", "0.1;0.2", "5%")
+        ),
+        (["--share", "0.1,0.2", "--rule", "paper"], "--share: 0.1,0.2 belongs to --rule still"),
+        (["--rule", "other"], "--rule: invalid choice: 'other'"),
         (["--plot", "picture.doc"], "--plot: 'picture.doc' must end with one of"),
         (["--plot", "nowhere/picture.png"], "--plot: 'nowhere/picture.png'"),
         (["extra"], "unrecognized arguments: extra"),
@@ -157,7 +224,7 @@ def test_demo_as_a_program():
     )
     assert done.returncode == 0
     assert done.stderr == ""
-    assert "labels used       15 of 50 labels" in done.stdout
+    assert "you could have stopped after 24 of 50 labels" in done.stdout
 
 
 # fastal run -------------------------------------------------------------------------------------
@@ -182,16 +249,30 @@ def test_run_answers_and_writes(capsys, table, tmp_path):
     at = results["stopped_at"]
     assert 15 <= at < 160
     assert f"you could have stopped after {at} of 160 labels" in said["answer"]
+    found = rows(captured.out)
+    assert list(found) == ["still 0.05", "paper 0.001", "lookahead 0.05"]
+    assert found["still 0.05"]["labels used"] == f"{at} of 160"
+    assert [
+        f"{rule['rule']} {rule.get('share', rule.get('alpha')):g}" for rule in results["rules"]
+    ] == list(found)
+    for rule, cells in zip(results["rules"], found.values(), strict=True):
+        assert cells["labels used"].startswith(f"{rule['n_labels']} of")
+        assert cells["error then"] == f"{rule['rmse']:.3g}"
+        assert cells["unused"] == percent(rule["unused"])
+        assert rule["rmse"] == pytest.approx(
+            run["rmse"][rule["n_labels"] - 1] / run["rmse"][-1] * results["rmse_now"], rel=1e-9
+        )
     assert results["n_labels"] == run["n_labels"] == len(run["labels"]) == 160
     assert results["savings"] == pytest.approx(1 - at / 160)
     assert results["expected_loss_then"] == pytest.approx(run["errors"][at - 1], rel=1e-9)
     assert results["expected_loss_now"] == run["errors"][-1]
     # The noise of the target has standard deviation 1.
-    assert 0.8 < results["rmse_now"] < results["rmse_then"] < 4
-    assert (
-        f"root mean square {results['rmse_then']:.4g} in units of 'strength'" in said["error then"]
-    )
-    assert said["error now"].endswith("with 160 labels")
+    assert 0.8 < results["rmse_now"] < 1.2
+    assert 0.8 < results["rmse_then"] < 1.2
+    unit = "root mean square in units of 'strength', on the 40 rows held out"
+    assert said["error"] == f"{unit}; {results['rmse_first']:.3g} after one label"
+    assert found["still 0.05"]["error then"] == f"{results['rmse_then']:.3g}"
+    assert found["still 0.05"]["error at the end"] == f"{results['rmse_now']:.3g}"
     assert record["settings"]["seed"] == 0
     assert record["hyperparameters"]["noise"] < 0.1
 
@@ -227,18 +308,117 @@ def test_run_without_matplotlib_still_writes_the_record(capsys, table, tmp_path,
 
 def test_run_with_given_noise_and_features(capsys, table, tmp_path):
     pytest.importorskip("matplotlib")
-    options = ["--features", "b, 1", "--noise", "0.05", "--max-labels", "30", "--alpha", "1e-9"]
+    options = ["--features", "b, 1", "--noise", "0.05", "--max-labels", "30", "--share", "0.001"]
     assert main(["run", str(table), "--target=-1", *options, "--out", str(tmp_path)]) == 0
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["hyperparameters"]["noise"] == 0.05
     assert record["data"]["features"] == ["b", "a"]
+    assert record["settings"]["share"] == [0.001]
     assert record["results"]["stopped"] is False
+    assert record["results"]["stopped_at"] is None
+    assert record["results"]["savings"] == 0
+    assert record["results"]["unused"] == 0
     assert record["results"]["no_stop_reason"] in verdict.NO_STOP
-    said = words(capsys.readouterr().out)
+    said = words(printed := capsys.readouterr().out)
     assert "noise variance 0.05 (given)" in said["model"]
-    assert "you would not have been told to stop within 30 of 160 labels" in said["answer"]
+    assert said["answer"].startswith("no stop before the end: ")
+    assert "all 30 labels that --max-labels allows, in a pool of 160" in said["answer"]
+    assert re.fullmatch(
+        "one label before the end .* % of the movement was still to come .0.1 % asked..",
+        said["why"],
+    )
     assert said["suggests"].startswith(record["results"]["no_stop_reason"])
-    assert "error then" not in said
+    assert rows(printed)["still 0.001"]["labels used"] == "no stop before the end"
+
+
+def test_run_counts_savings_from_what_can_be_had(capsys, table):
+    command = ["run", str(table), "--target", "3", "--max-labels", "60", "--share", "0.3"]
+    assert main(command) == 0
+    said = words(printed := capsys.readouterr().out)
+    at = int(rows(printed)["still 0.3"]["labels used"].removesuffix(" of 60"))
+    assert (
+        f"after {at} of the 60 labels that --max-labels allows, in a pool of 160" in said["answer"]
+    )
+    assert f"({1 - at / 60:.0%} of them saved)" in said["answer"]
+
+
+def test_run_writes_predictions(capsys, table, tmp_path):
+    path = tmp_path / "predictions.csv"
+    command = ["run", str(table), "--target", "3", "--predictions", str(path)]
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    results = json.loads((tmp_path / "run.json").read_text())["results"]
+    with open(path, newline="") as file:
+        found = list(csv.DictReader(file))
+    assert list(found[0]) == ["line", "strength", "mean", "sd", "sd_of_label", "role"]
+    lines = table.read_text().splitlines()
+    assert [int(row["line"]) for row in found] == list(range(2, 202))
+    assert [row["strength"] for row in found] == [line.split(",")[2] for line in lines[1:]]
+    roles = [row["role"] for row in found]
+    assert roles.count("labelled") == results["stopped_at"]
+    assert roles.count("test") == 40
+    y, mean, sd, with_noise = (
+        np.array([float(row[name]) for row in found])
+        for name in ("strength", "mean", "sd", "sd_of_label")
+    )
+    test = np.array(roles) == "test"
+    # the same numbers as in the table, from the same model
+    assert np.sqrt(np.mean((y - mean)[test] ** 2)) == pytest.approx(results["rmse_then"], rel=1e-6)
+    assert (with_noise > sd).all()
+    assert (sd > 0).all()
+    # the noise of the target has standard deviation 1
+    assert np.abs((y - mean) / with_noise)[test].max() < 5
+    assert (
+        f"{path}: mean and standard deviation of all 200 rows"
+        in words(capsys.readouterr().out)["written"]
+    )
+
+
+def test_run_where_labels_do_not_lower_the_error(capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    path = tmp_path / "noise.csv"
+    path.write_text("".join(f"{a},{b}\n" for a, b in rng.normal(size=(60, 2)).tolist()))
+    seen = set()
+    for seed in range(6):
+        assert (
+            main(["run", str(path), "--target", "2", "--seed", str(seed), "--noise", "0.01"]) == 0
+        )
+        said = words(printed := capsys.readouterr().out)
+        unused = {cells["unused"] for cells in rows(printed).values()}
+        if said["unused"] == "labels do not lower the error here":
+            assert unused == {"-"}
+            assert said["answer"].endswith("labels do not lower the error here.")
+        else:
+            assert "-" not in unused
+        seen.add(unused == {"-"})
+    assert True in seen
+
+
+def test_unused_is_a_share():
+    rmse = np.array([4.0, 5.0, 3.0, 1.0, 2.0])
+    assert [unused_share(rmse, n) for n in range(1, 6)] == [1.0, 1.0, 0.5, 0.0, 0.0]
+    assert unused_share(np.array([1.0, 0.5, 1.0]), 2) is None
+    assert unused_share(np.array([1.0, 0.5, 1.5]), 2) is None
+    assert unused_share(np.array([1.0]), 1) is None
+
+
+def test_the_advice_on_a_table_where_the_papers_rule_stops_early(capsys, tmp_path):
+    """Groups far apart make the first bounds large; the structure within them comes later."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 4, 615)
+    X = np.column_stack([4 * group + 0.6 * rng.normal(size=615), rng.normal(size=(615, 5))])
+    y = 8 * group**1.5 + 3 * np.sin(3 * X[:, 1]) * np.cos(2 * X[:, 2]) + 0.5 * X[:, 3] ** 2
+    y += 0.1 * rng.normal(size=615)
+    path = tmp_path / "groups.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",")
+    for seed in "0", "1":
+        assert main(["run", str(path), "--target", "7", "--seed", seed]) == 0
+        said = words(printed := capsys.readouterr().out)
+        still, paper, _ = rows(printed).values()
+        assert int(paper["labels used"].split()[0]) < 50
+        assert int(still["labels used"].split()[0]) > 492 / 3
+        assert float(still["unused"].removesuffix(" %").removeprefix("less than ")) <= 5
+        left = paper["still to come"]
+        assert said["but"] == f"paper 0.001: up to {left} of the movement may still be to come"
 
 
 def test_run_scale_of_the_table_does_not_matter(capsys, table, tmp_path):
@@ -260,7 +440,8 @@ def test_run_too_small_to_stop(capsys, tmp_path):
     assert main(["run", str(path), "--target", "2"]) == 0
     said = words(capsys.readouterr().out)
     assert "15 rows, 1 feature, target 'column 2'; a pool of 10 rows, 5 held out" in said["data"]
-    assert said["why"].startswith("too early: no stop is possible")
+    assert said["answer"].startswith("no stop before the end: ")
+    assert said["why"] == "no stop is possible before 11 bounds, and there are 9."
 
 
 def test_run_warns_of_labels_that_the_prior_cannot_explain(capsys, tmp_path):
@@ -293,12 +474,34 @@ def test_run_warns_of_labels_that_the_prior_cannot_explain(capsys, tmp_path):
             "--max-labels: 161 is more than the pool of 160",
         ),
         (["--target", "a", "--alpha", "2"], "--alpha: must be in"),
+        (["--target", "a", "--share", "0.1,1"], "--share: must be shares in (0, 1) separated by"),
+        (["--target", "a", "--share", "0.1", "--rule", "paper"], "--share: 0.1 belongs to --rule"),
+        (["--target", "a", "--predictions", ""], "--predictions: '' is a directory, or in none"),
+        (["--target", "a", "--predictions", "."], "--predictions: '.' is a directory, or in none"),
+        (["--target", "a", "--predictions", "nowhere/p.csv"], "--predictions: 'nowhere/p.csv' is"),
         ([], "the following arguments are required: --target"),
     ],
 )
 def test_run_wrong_use(capsys, table, options, text):
     assert main(["run", str(table), *options]) == 2
     assert text in one_line(capsys)
+
+
+def test_predictions_do_not_overwrite_the_table(capsys, table):
+    before = table.read_bytes()
+    assert main(["run", str(table), "--target", "a", "--predictions", str(table)]) == 2
+    assert "--predictions: " in (error := one_line(capsys))
+    assert "is the table itself" in error
+    assert table.read_bytes() == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_predictions_that_cannot_be_written(capsys, table):
+    command = ["run", str(table), "--target", "a", "--max-labels", "20"]
+    assert main([*command, "--predictions", "/dev/full"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("answer")  # it is there all the same
+    assert captured.err == "fastal: --predictions: /dev/full: No space left on device\n"
 
 
 def test_run_bad_files(capsys, tmp_path):
@@ -336,7 +539,10 @@ def test_what_the_learner_refuses_is_one_line(capsys, table, monkeypatch):
 def test_repeated_rows_without_noise_are_one_line(capsys, tmp_path):
     path = tmp_path / "grid.csv"
     path.write_text("".join(f"{i % 3},{i % 5},{i % 3 + i % 5}\n" for i in range(150)))
-    assert main(["run", str(path), "--target", "3", "--noise", "1e-15"]) == 2
+    # the campaign bears it; a model of all labels does not
+    command = ["run", str(path), "--target", "3", "--noise", "1e-15"]
+    command += ["--rule", "paper", "--alpha", "1e-300"]  # no stop
+    assert main([*command, "--predictions", str(tmp_path / "predictions.csv")]) == 2
     error = one_line(capsys)
     assert "grid.csv: " in error
     assert "increase the noise variance" in error

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastal.stopping.sequential
-from fastal import Stopper
+from fastal import StillToCome, Stopper
 from fastal.cli.entry import main
 
 FASTAL = [sys.executable, "-m", "fastal", "watch"]
@@ -26,6 +26,7 @@ BOUNDS = np.round(np.exp(np.repeat([1.5, -1.0], 20) + 0.3 * RNG.normal(size=40))
 STOP = Stopper().extend(BOUNDS)
 assert STOP is not None
 TEXT = "".join(f"{bound}\n" for bound in BOUNDS)
+STILL = ["--rule", "still", "--horizon", "50"]
 SENTENCE = re.compile(r"stop after \d+ bounds: \d+ runs where [\d.]+ are expected \(p = \S+ <= \S+")
 
 
@@ -78,11 +79,17 @@ def as_expected(stopper, bounds):
                 "n_runs": verdict.n_runs,
                 "stop": verdict.stop,
                 "verdict": str(verdict),
+                "warnings": list(verdict.warnings),
             }
         )
         if stopper.stopped:
             break
     return lines
+
+
+def said(verdict):
+    """A verdict and what speaks against it, as on a plain line."""
+    return "; but ".join((str(verdict), *verdict.warnings))
 
 
 # in this process --------------------------------------------------------------------------------
@@ -98,7 +105,7 @@ def test_plain_lines(feed, capsys):
     stopper = Stopper()
     for n, (line, bound) in enumerate(zip(lines, BOUNDS, strict=False), start=1):
         stopper.push(bound)
-        expected = [str(n), f"{bound:.6g}", f"{stopper.p_value:.2g}", str(stopper.verdict)]
+        expected = [str(n), f"{bound:.6g}", f"{stopper.p_value:.2g}", said(stopper.verdict)]
         assert re.split("  +", line, maxsplit=3) == expected
     assert SENTENCE.search(lines[-1])
 
@@ -130,6 +137,63 @@ def test_json_lines_and_options(feed, capsys, levels, options, settings, bounds)
     expected = as_expected(stopper, bounds)
     assert main(["watch", "--json", *options.split()]) == (0 if stopper.stopped else 3)
     assert parsed(capsys.readouterr().out) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--horizon 60", {"horizon": 60}),
+        ("--share 0.3 --horizon 60", {"share": 0.3, "horizon": 60}),
+        ("--share 0.5 --horizon 60 --window 4", {"share": 0.5, "horizon": 60, "window": 4}),
+        ("--horizon 5", {"horizon": 5}),  # reached before any other stop
+        ("--horizon 1000000", {"horizon": 1_000_000}),  # never
+    ],
+)
+@pytest.mark.parametrize("bounds", [BOUNDS, [0.0] * 30, [1.0, 2.0] * 12])
+def test_how_much_is_still_to_come(feed, capsys, options, settings, bounds):
+    criterion, expected, plain = StillToCome(**settings), [], []
+    for bound in bounds:
+        criterion.push(bound)
+        verdict = criterion.verdict
+        left, level = (None if np.isnan(v) else v for v in (verdict.left, verdict.level))
+        expected.append({"n": verdict.n, "bound": bound, "left": left, "level": level})
+        expected[-1] |= {"stop": verdict.stop, "verdict": str(verdict)}
+        expected[-1] |= {"warnings": list(verdict.warnings)}
+        share = "-" if left is None else f"{left:.2g}"
+        plain.append([str(verdict.n), f"{bound:.6g}", share, said(verdict)])
+        if criterion.stopped:
+            break
+    status = 0 if criterion.stopped else 3
+    text = "".join(f"{bound!r}\n" for bound in bounds)
+    feed(text)
+    assert main(["watch", "--rule", "still", "--json", *options.split()]) == status
+    assert parsed(capsys.readouterr().out) == expected
+    feed(text)
+    assert main(["watch", "--rule", "still", *options.split()]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.split("  +", line, maxsplit=3) for line in lines] == plain
+
+
+def test_what_is_still_to_come_needs_bounds_that_are_not_negative(feed, capsys):
+    feed("1\n-2\n")
+    assert main(["watch", *STILL]) == 2
+    error = "fastal: standard input: line 2: '-2' must not be negative; --rule paper takes it\n"
+    assert capsys.readouterr().err == error
+
+
+def test_what_is_still_to_come_from_posteriors(feed, capsys):
+    feed("0 1 2\n0 0.5 1\n")
+    assert main(["watch", *STILL, "--noise", "0.1", "--json"]) == 3
+    criterion = StillToCome(horizon=50, noise=0.1)
+    criterion.update([0, 0], [1, 0.5], [2, 1])
+    assert [line["bound"] for line in parsed(capsys.readouterr().out)] == criterion.bounds.tolist()
+
+
+def test_a_stop_while_the_bounds_are_high_says_so(feed, capsys):
+    feed("".join(f"{bound}\n" for bound in [*range(90, 99), *range(1, 10)]))
+    assert main(["watch"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("; but the bounds still stand at 27 % of their peak")
 
 
 def test_input_ends_without_a_stop(tmp_path, feed, capsys):
@@ -246,7 +310,26 @@ def test_missing_file_and_directory(tmp_path, capsys):
         (["--patience", "0"], "--patience: must be a whole number of at least 1, got '0'"),
         (["--min-bounds", "-1"], "--min-bounds"),
         (["--sequential", "--horizon", "1"], "--horizon: must be a whole number of at least 2"),
-        (["--horizon", "50"], "--horizon needs --sequential"),
+        (["--horizon", "50"], "--horizon needs --sequential or --rule still"),
+        (["--rule", "other"], "--rule.*'other'.*still"),
+        (["--share", "0.1"], "--share: 0.1 belongs to --rule still, got --rule paper"),
+        (["--rule", "still"], "--rule still needs --horizon N: how many labels you could buy"),
+        ([*STILL, "--share", "1"], r"--share: must be in \(0, 1\), got '1'"),
+        ([*STILL, "--share", "0.1,0.2"], r"--share: must be in \(0, 1\), got '0.1,0.2'"),
+        (["--rule", "still", "--horizon", "0"], "--horizon: must be a whole number of at least 1"),
+        ([*STILL, "--window", "60"], r"--window must be below --horizon \(50\), got 60"),
+        *(
+            ([*STILL, *option.split()], f"{option.split()[0]} belongs to --rule paper, got")
+            for option in (
+                "--alpha 0.001",
+                "--method auto",
+                "--alternative less",
+                "--sequential",
+                "--min-bounds 0",
+                "--patience 1",
+                "--no-fall",
+            )
+        ),
         (["--sequential", "--window", "20"], "--sequential needs --alternative less, an exact"),
         (["--sequential", "--method", "normal"], "--sequential needs --alternative less, an exact"),
         (["--sequential", "--alternative", "greater"], "--sequential needs --alternative less"),
@@ -366,6 +449,16 @@ def test_plot(tmp_path, feed, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_plot_of_what_is_still_to_come(tmp_path, feed, capsys):
+    pytest.importorskip("matplotlib")
+    for name, data, status in (("a.png", TEXT, 0), ("b.svg", "1\n2\n", 3), ("c.pdf", "", 3)):
+        feed(data)
+        path = tmp_path / name
+        assert main(["watch", *STILL, "--share", "0.5", "--plot", str(path)]) == status
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm", b"%PDF")
+    assert capsys.readouterr().err == ""
+
+
 def test_plot_after_an_interrupt(tmp_path, capsys, grow):
     pytest.importorskip("matplotlib")
     path, picture = tmp_path / "bounds.txt", tmp_path / "picture.png"
@@ -429,13 +522,36 @@ def test_pipe_line_by_line(options):
         for expected in as_expected(Stopper(), BOUNDS):
             process.stdin.write(f"{expected['bound']}\n".encode())
             line = answer(process.stdout).decode()
-            assert line.rstrip().endswith(expected["verdict"] + ('"}' if options else ""))
             if options:
                 assert json.loads(line) == expected
+            else:
+                words = "; but ".join((expected["verdict"], *expected["warnings"]))
+                assert line.rstrip().endswith("  " + words)
         assert expected["stop"] is True
         # Standard input is still open: the process ends by itself.
         assert process.wait(timeout=60) == 0
         assert process.stdout.read() == process.stderr.read() == b""
+
+
+@posix
+def test_pipe_of_what_is_still_to_come():
+    criterion = StillToCome(0.3, horizon=50)
+    command = [*FASTAL, *STILL, "--share", "0.3"]
+    with subprocess.Popen(
+        command, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT
+    ) as process:
+        lines = []
+        for bound in BOUNDS:
+            process.stdin.write(f"{bound}\n".encode())
+            lines.append(answer(process.stdout).decode().rstrip())
+            if criterion.push(bound):
+                break
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == process.stderr.read() == b""
+    assert criterion.stopped
+    assert len(lines) == criterion.stopped_at
+    assert lines[-1].endswith("  " + said(criterion.verdict))
 
 
 @posix

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import add_alpha, add_picture, add_quiet, add_seed, integer_argument
-from fastal.cli.campaign import Errors, labels_of_pool, learn_past_stop
+from fastal.cli.arguments import add_picture, add_quiet, add_seed, integer_argument
+from fastal.cli.campaign import (
+    add_rule,
+    chosen_shares,
+    print_answer,
+    print_outcomes,
+    run_campaign,
+)
 from fastal.cli.output import (
     check_picture,
     file_errors,
+    library_errors,
     print_entry,
-    print_reason,
     shows_progress,
     warnings_in_words,
 )
@@ -19,7 +25,6 @@ if TYPE_CHECKING:
     import argparse
 
     from fastal.cli.arguments import Commands
-    from fastal.learning.run import Run
 
 # Hyper-parameters of the demonstration. They are what
 #     X, y = artificial()
@@ -50,8 +55,9 @@ def add_demo(commands: Commands) -> None:
         "demo",
         help="see active learning stop, on the artificial model of the paper",
         description="Active learning on the artificial model of the paper: labels a pool of points "
-        "by maximum variance until the bounds say stop, and shows what the other labels would "
-        "have changed. Nothing is needed, and nothing is written without --plot.",
+        "by maximum variance until little is still to come, and shows what the other labels "
+        "would have changed, and where the paper's rule stops. Nothing is needed, and nothing is "
+        "written without --plot.",
         allow_abbrev=False,
     )
     add_seed(parser, "draws the pool and the first label", DEMO_SEED)
@@ -62,13 +68,14 @@ def add_demo(commands: Commands) -> None:
         metavar="N",
         help=f"size of the pool, the labels to be had (default: {DEMO_POOL})",
     )
-    add_alpha(parser)
+    add_rule(parser)
     add_picture(parser)
     add_quiet(parser)
     parser.set_defaults(run=_demo, broken_pipe_status=0)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    chosen_shares(arguments)
     if arguments.plot is not None:
         check_picture(arguments.plot)
 
@@ -76,53 +83,31 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     from fastal.datasets import HIGH, LOW, artificial, artificial_mean
     from fastal.models.gp import GaussianProcess
-    from fastal.reference.models import dense_posterior
 
     X, y = artificial(DEMO_POINTS)
     order = np.random.default_rng(arguments.seed).permutation(DEMO_POINTS)
     pool, rest = order[: arguments.labels], order[arguments.labels :]
     gp = GaussianProcess(lengthscale=DEMO_LENGTHSCALE, noise=DEMO_NOISE)
     with warnings_in_words():
-        runs = learn_past_stop(
-            X[pool],
-            y[pool],
-            (X[rest], y[rest]),
-            gp=gp,
-            alpha=arguments.alpha,
-            seed=arguments.seed,
-            max_labels=None,
-            progress=shows_progress(arguments),
-        )
-
-    def predict(run: Run) -> Any:
-        used = pool[run.indices]
-        return dense_posterior(gp, X[used], y[used], X[rest])[0]
-
-    errors = Errors.of(runs, y[rest], predict)
-    final = runs.last
-
+        with library_errors():
+            campaign = run_campaign(
+                X[pool],
+                y[pool],
+                (X[rest], y[rest]),
+                gp=gp,
+                arguments=arguments,
+                max_labels=None,
+                progress=shows_progress(arguments),
+            )
+        print_answer(campaign, "labelling by maximum variance")
+    final = campaign.run
     print_entry(
         "data",
         f"the artificial model of the paper: a pool of {final.n_pool} points, "
         f"{len(rest)} others to test on",
     )
-    if final.stopped:
-        print_entry("labels used", labels_of_pool(final))
-    else:
-        print_entry("labels used", f"all {final.n_labels}: there was no stop")
-    print_reason(final)
-    where = "at the stop" if final.stopped else "at the end"
-    print_entry(
-        f"error {where}",
-        f"expected loss {errors.loss_then:.3g}, root mean square "
-        f"{errors.rms_then:.3g} (the noise alone: 0.05)",
-    )
-    if final.stopped:
-        print_entry(
-            "error at the end",
-            f"expected loss {errors.loss_now:.3g}, root mean square "
-            f"{errors.rms_now:.3g} with all {final.n_labels} labels",
-        )
+    print_outcomes(campaign, "on the others (the noise alone: 0.05)")
+    where = "at the stop" if campaign.chosen.early else "at the end"
     if arguments.plot is not None:
         from fastal.plotting.demo import save_demo
 
@@ -131,12 +116,13 @@ def _demo(arguments: argparse.Namespace) -> int:
             save_demo(final, X[pool], y[pool], grid, artificial_mean(grid), arguments.plot)
         print_entry(
             "picture",
-            f"{arguments.plot}: the model {where} with its data; the bounds with their "
-            "runs about the median, and the p-value; the error after each label",
+            f"{arguments.plot}: the model {where} with its data, the bounds and what the rule "
+            "made of them, the error after each label",
         )
     else:
         print_entry(
             "picture",
-            "none; --plot demo.png draws the model, the bounds, the p-value and the error",
+            "none; --plot demo.png draws the model, the bounds, what the rule made of them and "
+            "the error",
         )
     return 0

@@ -6,22 +6,27 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fastal.cli.arguments import (
-    add_alpha,
     add_quiet,
     add_seed,
     integer_argument,
     positive_argument,
     split_columns,
 )
-from fastal.cli.campaign import Errors, labels_of_pool, learn_past_stop
+from fastal.cli.campaign import (
+    add_rule,
+    chosen_shares,
+    print_answer,
+    print_outcomes,
+    run_campaign,
+)
 from fastal.cli.errors import UserError
 from fastal.cli.fitted import FIT_ROWS, fit_process, standardise_table
 from fastal.cli.output import (
+    check_csv,
     file_errors,
     library_errors,
     print_entry,
     print_note,
-    print_reason,
     shows_progress,
     warnings_in_words,
     write_run,
@@ -30,10 +35,11 @@ from fastal.cli.output import (
 if TYPE_CHECKING:
     import argparse
 
+    from fastal._types import Array
     from fastal.cli.arguments import Commands
+    from fastal.cli.campaign import Campaign
+    from fastal.cli.fitted import Unit
     from fastal.cli.table import Table
-    from fastal.learning.run import Run
-    from fastal.lookahead.gain import Forecast
     from fastal.models.gp import GaussianProcess
 
 TEST_SHARE = 5  # one row in so many
@@ -53,10 +59,10 @@ def add_run(commands: Commands) -> None:
         "run",
         help="say when labelling your own table could have stopped",
         description="A retrospective answer for a table whose rows all have labels: had they been "
-        "labelled by maximum variance, after how many could labelling have stopped, and with what "
-        "error? Features and target are standardised; length scale and noise are fitted by "
-        f"marginal likelihood, on at most {FIT_ROWS} rows; a fifth of the rows is held out to "
-        "state the error.",
+        "labelled by maximum variance, after how many could labelling have stopped, with what "
+        "error, and what did the labels after that bring? Features and target are standardised; "
+        f"length scale and noise are fitted by marginal likelihood, on at most {FIT_ROWS} rows; a "
+        "fifth of the rows is held out to state the error.",
         epilog="A column is given by its name or by its number from 1; -1 is the last one.",
         allow_abbrev=False,
     )
@@ -79,7 +85,7 @@ def add_run(commands: Commands) -> None:
         help="noise variance of the standardised target, whose variance is 1, instead of a "
         "fitted one; 0.01 says that noise has a tenth of the target's standard deviation",
     )
-    add_alpha(parser)
+    add_rule(parser)
     add_seed(parser, "draws the rows held out and the first label")
     parser.add_argument(
         "--max-labels",
@@ -92,6 +98,12 @@ def add_run(commands: Commands) -> None:
         metavar="DIR",
         help="write run.json and the picture run.png there, over older ones",
     )
+    parser.add_argument(
+        "--predictions",
+        metavar="FILE",
+        help="write a CSV file with a line per row of the table: the model's mean and standard "
+        "deviation with the labels up to the stop",
+    )
     add_quiet(parser)
     parser.set_defaults(run=_run, broken_pipe_status=0)
 
@@ -100,9 +112,10 @@ def _run(arguments: argparse.Namespace) -> int:
     from fastal.cli.table import TableError, read_table
 
     name = arguments.file
+    chosen_shares(arguments)
     try:
         table = read_table(name, arguments.target, split_columns(arguments.features))
-        X, y, y_scale = standardise_table(name, table)
+        X, y, unit = standardise_table(name, table)
     except TableError as error:
         raise UserError(str(error)) from None
 
@@ -116,6 +129,8 @@ def _run(arguments: argparse.Namespace) -> int:
             f"--max-labels: {arguments.max_labels} is more than the pool of {len(pool)} rows "
             f"({n_test} of {len(y)} are held out)"
         )
+    if arguments.predictions is not None:
+        check_csv("--predictions", arguments.predictions, name)
     if arguments.out is not None:
         with file_errors("--out", arguments.out):
             os.makedirs(arguments.out, exist_ok=True)
@@ -126,19 +141,21 @@ def _run(arguments: argparse.Namespace) -> int:
             print_note(arguments, f"fitting the model to {len(rows)} rows ...")
             given = {} if arguments.noise is None else {"noise": arguments.noise}
             gp = fit_process(X[rows], y[rows], **given)
-            runs = learn_past_stop(
+            campaign = run_campaign(
                 X[pool],
                 y[pool],
                 (X[test], y[test]),
                 gp=gp,
-                alpha=arguments.alpha,
-                seed=arguments.seed,
+                arguments=arguments,
                 max_labels=arguments.max_labels,
                 progress=shows_progress(arguments),
+                scale=unit.deviation,
+                look_ahead=True,
             )
-            errors = Errors.of(runs, y[test], lambda run: run.gp.predict(X[test]), y_scale)
-        ahead = _look_ahead(X[pool], gp, final := runs.last)
-
+            wanted = arguments.predictions is not None
+            predicted = _predict(X, campaign, pool, unit) if wanted else None
+        print_answer(campaign, "had you labelled by maximum variance")
+    print_outcomes(campaign, f"in units of {table.target!r}, on the {n_test} rows held out")
     features = "1 feature" if len(table.features) == 1 else f"{len(table.features)} features"
     print_entry(
         "data",
@@ -151,76 +168,44 @@ def _run(arguments: argparse.Namespace) -> int:
         f"length scale {gp.lengthscale:.3g} and noise variance {gp.noise:.3g} ({how}) "
         "for the standardised columns; the fit saw labels that a campaign would not have yet",
     )
-    if final.stopped:
-        print_entry(
-            "answer",
-            "Had you labelled by maximum variance, you could have stopped after "
-            f"{labels_of_pool(final)}.",
-        )
-    else:
-        print_entry(
-            "answer",
-            "Had you labelled by maximum variance, you would not have been told to stop "
-            f"within {final.n_labels} of {final.n_pool} labels.",
-        )
-    print_reason(final)
-    print_entry(
-        "error then" if final.stopped else "error now",
-        _error_text(errors.loss_then, errors.rms_then, table.target, runs.first.n_labels),
-    )
-    if final.stopped:
-        print_entry(
-            "error now", _error_text(errors.loss_now, errors.rms_now, table.target, final.n_labels)
-        )
-    if ahead is not None:
-        print_entry("forecast", _forecast_text(ahead, len(pool)))
     if arguments.out is not None:
-        record = _record(arguments, table, gp, final, errors, pool, test)
-        write_run(arguments.out, record, final)
+        record = _record(arguments, table, gp, campaign, pool, test)
+        write_run(arguments.out, record, campaign.run)
+    if predicted is not None:
+        with file_errors("--predictions", arguments.predictions):
+            _write_predictions(arguments.predictions, table, predicted, campaign, pool, test)
+        print_entry(
+            "written",
+            f"{arguments.predictions}: mean and standard deviation of all {len(y)} rows with the "
+            f"{campaign.chosen.labels} labels that the answer uses",
+        )
     return 0
-
-
-def _look_ahead(X: Any, gp: GaussianProcess, run: Run) -> Forecast | None:
-    """Return the forecast of the pool, made before its first bound; None if it cannot be made."""
-    from fastal.lookahead.gain import forecast
-
-    try:
-        return forecast(X, gp, labelled=run.indices[: run.n_initial])
-    except ValueError:  # hardly any points, or more duplicates than others
-        return None
-
-
-def _forecast_text(ahead: Forecast, n_pool: int) -> str:
-    stop = ahead.labels_for(0.05)
-    if stop is None:
-        return f"LookAhead(eps=0.05) would not have stopped within {ahead.horizon} labels."
-    left = f"{ahead.fraction[stop - 1]:.1%}"
-    return (
-        f"LookAhead(eps=0.05) would have stopped after {stop} of {n_pool} labels: the rest was "
-        f"forecast to buy {left} of what labels after the first buy."
-    )
-
-
-def _error_text(loss: float, rms: float, target: str, labels: int) -> str:
-    return (
-        f"expected loss {loss:.3g}, root mean square {rms:.4g} in units of {target!r}, with "
-        f"{labels} labels"
-    )
 
 
 def _record(
     arguments: argparse.Namespace,
     table: Table,
     gp: GaussianProcess,
-    run: Run,
-    errors: Errors,
+    campaign: Campaign,
     pool: Any,
     test: Any,
 ) -> dict[str, Any]:
     """Return what run.json holds."""
     from fastal.stopping.verdict import no_stop_reason
 
-    options = ("file", "target", "features", "noise", "alpha", "seed", "max_labels")
+    run, chosen = campaign.run, campaign.chosen
+    assert run.errors is not None
+    options = [
+        "file",
+        "target",
+        "features",
+        "noise",
+        "rule",
+        "share",
+        "alpha",
+        "seed",
+        "max_labels",
+    ]
     return {
         "settings": {option: getattr(arguments, option) for option in options},
         "data": {
@@ -237,20 +222,61 @@ def _record(
             "kernel": gp.kernel,
         },
         "results": {
-            "stopped": run.stopped,
-            "stopped_at": run.stopped_at,
+            "stopped": chosen.early,
+            "stopped_at": chosen.labels if chosen.early else None,
             "n_labels": run.n_labels,
             "n_pool": run.n_pool,
-            "savings": run.savings,
+            "savings": 1 - chosen.labels / run.n_pool if chosen.early else 0.0,
             "verdict": str(run.verdict),
             "warnings": list(run.verdict.warnings),
-            "no_stop_reason": None if run.stopped else no_stop_reason(run.bounds),
-            "expected_loss_then": errors.loss_then,
-            "expected_loss_now": errors.loss_now,
-            "rmse_then": errors.rms_then,
-            "rmse_now": errors.rms_now,
+            "no_stop_reason": None if chosen.early else no_stop_reason(run.bounds),
+            "expected_loss_then": float(run.errors[chosen.labels - 1]),
+            "expected_loss_now": float(run.errors[-1]),
+            "rmse_first": float(campaign.rmse[0]),
+            "rmse_then": chosen.rmse,
+            "rmse_now": float(campaign.rmse[-1]),
+            "unused": chosen.unused,
+            "rules": [one.record() for one in campaign.outcomes],
         },
         # The line of the file that has each label, in the order of labelling.
         "lines": table.rows[pool[run.indices]].tolist(),
         "run": run.to_dict(),
     }
+
+
+PREDICTED_AT_ONCE = 2000  # rows: a covariance with all labels each
+
+
+def _predict(X: Array, campaign: Campaign, pool: Any, unit: Unit) -> Array:
+    """Return mean, standard deviation and that of a label of every row, with the labels used."""
+    import numpy as np
+
+    run, used = campaign.run, campaign.chosen.labels
+    gp = run.prior.copy(quiet=True)
+    gp.add_batch(X[pool[run.indices[:used]]], run.labels[:used])
+    out = np.empty((len(X), 3))
+    for begin in range(0, len(X), PREDICTED_AT_ONCE):
+        rows = slice(begin, begin + PREDICTED_AT_ONCE)
+        mean, var = gp.predict(X[rows], return_var=True)
+        out[rows, 0] = unit.mean + unit.deviation * mean
+        out[rows, 1] = unit.deviation * np.sqrt(var)
+        out[rows, 2] = unit.deviation * np.sqrt(var + gp.noise)
+    return out
+
+
+def _write_predictions(
+    path: str, table: Table, predicted: Array, campaign: Campaign, pool: Any, test: Any
+) -> None:
+    """Write what the model says of every row with the labels up to the stop."""
+    import csv
+
+    roles = ["not used"] * len(predicted)
+    for row in test:
+        roles[row] = "test"
+    for row in pool[campaign.run.indices[: campaign.chosen.labels]]:
+        roles[row] = "labelled"
+    columns = (table.rows.tolist(), table.y.tolist(), *predicted.T.tolist(), roles)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["line", table.target, "mean", "sd", "sd_of_label", "role"])
+        out.writerows(zip(*columns, strict=True))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastal._options import ALTERNATIVES, METHODS, short_repr
 from fastal.cli.arguments import (
-    add_alpha,
     add_numbers_file,
     add_picture,
+    alpha_argument,
     in_options,
     integer_argument,
     positive_argument,
@@ -22,7 +23,10 @@ from fastal.cli.streams import file_name, finite_number, numbered_texts, read_li
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
+    from fastal.stopping.still import StillToCome
     from fastal.stopping.stopper import Stopper
+
+HORIZON = "how many labels you could buy at most, counted in bounds"
 
 NO_STOP = 3  # exit status of `watch` when the input ends without a stop
 
@@ -39,11 +43,12 @@ exit status:
   130  interrupted (Ctrl-C)
   141  the reader has closed the output
 
-Each line of the output has the number of bounds, the last bound, the p-value and the verdict; on a
-terminal one line is kept up to date.
+Each line of the output has the number of bounds, the last bound, the p-value (with --rule still the
+share that is still to come) and the verdict; on a terminal one line is kept up to date.
 
 examples:
   my_learner | fastal watch && echo stop
+  my_learner | fastal watch --rule still --share 0.05 --horizon 500
   fastal watch --follow bounds.txt
   fastal watch --noise 0.01 --json labels.csv
 """
@@ -78,44 +83,58 @@ def add_watch(commands: Commands) -> None:
         help="read columns mean, var, y, separated by commas or white space: posterior mean and "
         "variance at the input before its label, and the label; this is the noise variance",
     )
-    add_alpha(parser)
+    parser.add_argument(
+        "--rule",
+        choices=("paper", "still"),
+        default="paper",
+        help="what decides: the paper's runs test (paper, the default), or how much is still to "
+        "come (still), which needs --horizon",
+    )
+    parser.add_argument(
+        "--share",
+        type=alpha_argument,
+        help="with --rule still: stop when at most this share is still to come (default: 0.05)",
+    )
+    # None: not given, so that an option of the other rule can be refused.
+    parser.add_argument(
+        "--alpha", type=alpha_argument, help="level of the runs test (default: 0.001)"
+    )
     parser.add_argument(
         "--method",
         choices=METHODS,
-        default="auto",
         help="how the p-value is computed (default: auto, exact up to a million bounds)",
     )
     parser.add_argument(
         "--alternative",
         choices=ALTERNATIVES,
-        default="less",
         help="stop on too few runs, too many, or both (default: less)",
     )
     parser.add_argument(
         "--sequential",
         action="store_true",
+        default=None,
         help="keep the chance of ever stopping on a random sequence to alpha",
     )
-    for option, minimum, default, text in (
-        ("--horizon", 2, None, "with --sequential: no stop after N bounds"),
-        ("--window", 2, None, "test the last N bounds only"),
-        ("--min-bounds", 0, None, "no stop before N bounds"),
-        ("--patience", 1, 1, "N rejections in a row stop (default: 1)"),
-    ):
-        parser.add_argument(
-            option, type=integer_argument(minimum), default=default, metavar="N", help=text
-        )
+    for option, minimum, text in (
+        ("--horizon", 1, f"{HORIZON} (with --sequential: no stop after so many)"),
+        ("--window", 2, "test the last N bounds only; with --rule still: those that say how labels "
+         "go on"),
+        ("--min-bounds", 0, "no stop before N bounds"),
+        ("--patience", 1, "N rejections in a row stop (default: 1)"),
+    ):  # fmt: skip
+        parser.add_argument(option, type=integer_argument(minimum), metavar="N", help=text)
     parser.add_argument(
         "--no-fall",
         dest="fall",
         action="store_false",
+        default=None,
         help="stop on a rise of the bounds as well, by the letter of the paper",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print JSON lines: n, bound, p_value, n_runs, stop (true, false, or null: too early "
-        "to tell) and verdict",
+        help="print JSON lines: n, bound, p_value and n_runs (with --rule still: left and level, "
+        "null where unknown), stop (true, false, or null: too early to tell), verdict, warnings",
     )
     add_picture(parser, "write a picture at the end")
     # 128 + SIGPIPE, as in a shell: 0 would say "stop".
@@ -126,7 +145,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     path, picture = arguments.file, arguments.plot
     if arguments.follow and path == "-":
         raise UserError("--follow needs a FILE; standard input is followed anyway")
-    stopper = _stopper(arguments)
+    stopper = _criterion(arguments)
     if picture is not None:
         check_picture(picture)
     typed = path == "-" and sys.stdin is not None and sys.stdin.isatty()
@@ -148,28 +167,60 @@ def _watch(arguments: argparse.Namespace) -> int:
     return 0 if stopper.stopped else NO_STOP
 
 
-def _stopper(arguments: argparse.Namespace) -> Stopper:
-    if arguments.horizon is not None and not arguments.sequential:
-        raise UserError("--horizon needs --sequential")
+# Options of one rule only; --window, --horizon and --noise are options of both.
+OF_PAPER = {
+    "alpha": "--alpha",
+    "method": "--method",
+    "alternative": "--alternative",
+    "sequential": "--sequential",
+    "min_bounds": "--min-bounds",
+    "patience": "--patience",
+    "fall": "--no-fall",
+}
+
+
+def _criterion(arguments: argparse.Namespace) -> Stopper | StillToCome:
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    if arguments.rule == "still":
+        for name, option in OF_PAPER.items():
+            if name in given:
+                raise UserError(f"{option} belongs to --rule paper, got --rule still")
+        if "horizon" not in given:
+            raise UserError(f"--rule still needs --horizon N: {HORIZON}")
+    else:
+        if "share" in given:
+            raise UserError(
+                f"--share: {arguments.share:g} belongs to --rule still, got --rule paper"
+            )
+        _check_paper(arguments)
+
+    from fastal.stopping.still import StillToCome
+    from fastal.stopping.stopper import Stopper
+
+    kind = StillToCome if arguments.rule == "still" else Stopper
+    try:
+        return kind(**{name: given[name] for name in kind().get_params() if name in given})
+    except ValueError as error:  # an alpha or a horizon beyond the tables, a window beyond the end
+        raise UserError(in_options(str(error))) from None
+
+
+def _check_paper(arguments: argparse.Namespace) -> None:
+    if arguments.horizon is not None:
+        if not arguments.sequential:
+            raise UserError("--horizon needs --sequential or --rule still")
+        if arguments.horizon < 2:
+            raise UserError(
+                f"--horizon: must be a whole number of at least 2, got {arguments.horizon}"
+            )
     if arguments.sequential and (
-        arguments.alternative != "less"
+        arguments.alternative not in (None, "less")
         or arguments.window is not None
         or arguments.method == "normal"
     ):
         raise UserError("--sequential needs --alternative less, an exact method and no --window")
 
-    from fastal.stopping.stopper import Stopper
 
-    options = vars(arguments)
-    try:
-        return Stopper(
-            **{name: options[name] for name in Stopper().get_params() if name in options}
-        )
-    except ValueError as error:  # an alpha or a horizon beyond the tables
-        raise UserError(in_options(str(error))) from None
-
-
-def _feed(stopper: Stopper, path: str, follow: bool, report: _Report) -> None:
+def _feed(stopper: Stopper | StillToCome, path: str, follow: bool, report: _Report) -> None:
     """Give the stopper one line after the other until it stops or the input ends."""
     name = file_name(path)
     what = "One number" if stopper.noise is None else "mean, var, y"
@@ -177,7 +228,12 @@ def _feed(stopper: Stopper, path: str, follow: bool, report: _Report) -> None:
         where = f"{name}: line {number}"
         if stopper.noise is None:
             bound = finite_number(where, text)
-            stopper.push(bound)
+            try:
+                stopper.push(bound)
+            except ValueError:  # of StillToCome
+                raise UserError(
+                    f"{where}: {short_repr(text)} must not be negative; --rule paper takes it"
+                ) from None
         else:
             columns = re.split(r"\s*,\s*|\s+", text)
             if len(columns) != 3 or "" in columns:
@@ -202,17 +258,24 @@ class _Report:
         self._json, self._live = as_json, live
         self._width = 0  # of the live line on the screen
 
-    def show(self, stopper: Stopper, bound: float) -> None:
-        verdict = stopper.verdict
-        n, p, sentence = verdict.n, verdict.p_value, str(verdict)
+    def show(self, stopper: Stopper | StillToCome, bound: float) -> None:
+        verdict: Any = stopper.verdict
+        n, sentence = verdict.n, str(verdict)
+        still = hasattr(verdict, "share")
         if self._json:
             import json
 
-            fields = {"n": n, "bound": bound, "p_value": p, "n_runs": verdict.n_runs}
-            print(json.dumps(fields | {"stop": verdict.stop, "verdict": sentence}), flush=True)
+            fields = {"n": n, "bound": bound}
+            names = ("left", "level") if still else ("p_value", "n_runs")
+            fields |= {name: _or_none(getattr(verdict, name)) for name in names}
+            fields |= {"stop": verdict.stop, "verdict": sentence}
+            print(json.dumps(fields | {"warnings": list(verdict.warnings)}), flush=True)
             return
-        line = f"{n:<5}  {bound:<12.6g}  {p:<8.2g}  {sentence}"
+        number = verdict.left if still else verdict.p_value
+        shown = "-" if math.isnan(number) else f"{number:.2g}"
+        line = f"{n:<5}  {bound:<12.6g}  {shown:<8}  {sentence}"
         if not self._live:
+            line += "".join(f"; but {warning}" for warning in verdict.warnings)
             # Flushed, so that a program at the other end of a pipe has the answer at once.
             print(line, flush=True)
             return
@@ -231,15 +294,26 @@ class _Report:
             print(flush=True)
 
 
-def _print_end(stopper: Stopper) -> None:
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _print_end(stopper: Stopper | StillToCome) -> None:
     verdict = stopper.verdict
     print(verdict)
     for warning in verdict.warnings:
         print(f"warning: {warning}")
 
 
-def _save_picture(stopper: Stopper, path: str) -> None:
-    from fastal.plotting.stopper import save_stopper
+def _save_picture(stopper: Stopper | StillToCome, path: str) -> None:
+    from fastal.stopping.stopper import Stopper
 
     with file_errors("--plot", path):
-        save_stopper(stopper, path)
+        if isinstance(stopper, Stopper):
+            from fastal.plotting.stopper import save_stopper
+
+            save_stopper(stopper, path)
+        else:
+            from fastal.plotting.still import save_still
+
+            save_still(stopper, path)
