@@ -115,6 +115,15 @@ def test_own_rows_are_compared(loop):
         recomputed(gp, X=X[:9, 0])
 
 
+def test_features_of_other_scales_are_compared_too():
+    X = np.c_[np.arange(9) * 1e6, np.arange(9) * 1e-6]
+    model = regressor(RBF([1e6, 1e-6]), alpha=0.1).fit(X, np.arange(9.0))
+    recomputed(model, X=X)
+    X[3, 1] += 1e-7
+    with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 3 is"):
+        recomputed(model, X=X)
+
+
 def test_an_unknown_model():
     with pytest.raises(
         TypeError, match=r"got a str; fastal\.gp_bounds takes the covariance of any"
