@@ -186,13 +186,13 @@ def average_information(
     """
     alpha, w, t, solved = vectors[0], vectors[1], vectors[2], vectors[3]
     n = alpha.size
-    t[:] = 0.0
     for i in range(n):
         slope, a = slopes[i], alpha[i]
-        t[i] += dots((alpha,), slope, i)[0]
+        t[i] = dots((alpha,), slope, i)[0]
         for j in range(i):
             t[j] += slope[j] * a
-    solved[:] = t
+    for i in range(n):
+        solved[i] = t[i]
     text = np.empty(1, dtype=np.uint8)
     text[0] = 85  # U
     whole = np.empty(3, dtype=np.int32)
@@ -203,7 +203,8 @@ def average_information(
     at, wt = dots((alpha, w), t, n)
     t_t, a_t = dots((t, alpha), solved, n)
     aa, wa = dots((alpha, w), alpha, n)
-    solved[:] = alpha
+    for i in range(n):
+        solved[i] = alpha[i]
     dpotrs(c, k, k + 4, factor.ctypes.data, k, vectors.ctypes.data + 24 * n, k, k + 8)
     a_a = dots((alpha,), solved, n)[0]
     half = 0.5 * (n - 1.0)
@@ -257,6 +258,13 @@ def lowest_in_box(
 
 
 @jit
+def copy_place(source: Array, target: Array) -> None:
+    """Copy one place; an assignment of arrays would take much longer to compile."""
+    for i in range(PLACE):
+        target[i] = source[i]
+
+
+@jit
 def near_any(place: Array, others: Array, n: int, distance: float) -> bool:
     """Return whether a place is closer than a distance, times `WIDTHS`, to one of the first n."""
     for i in range(n):
@@ -288,19 +296,43 @@ def descend(
     place : (PLACE,), overwritten; its value is inf if nothing could be factored.
     known : (>= n_known, PLACE), places of which one that comes close ends the search.
     """
-    curvature = np.empty(3)
-    tried = np.empty(PLACE)
-    place[U] = min(max(place[U], LOW[0]), HIGH[0])
-    place[V] = min(max(place[V], LOW[1]), HIGH[1])
-    count = 1
-    if evaluate(kind, squares, y, weak, place, 2, slopes, factor, vectors, curvature) != 0:
-        place[VALUE] = math.inf
-        return count
-    trusted = 1.0
-    for _ in range(MOST_STEPS):
+    curvature, tried = np.empty(3), np.empty(PLACE)
+    tried[U] = min(max(place[U], LOW[0]), HIGH[0])
+    tried[V] = min(max(place[V], LOW[1]), HIGH[1])
+    place[VALUE] = math.inf
+    trusted, promised, p0, p1 = 1.0, 0.0, 0.0, 0.0
+    count = 0
+    while count <= MOST_STEPS:
+        order = 2 if count == 0 else 1
+        status = evaluate(kind, squares, y, weak, tried, order, slopes, factor, vectors, curvature)
+        count += 1
+        if count == 1:
+            if status != 0:
+                return count
+            copy_place(tried, place)
+        elif status != 0:
+            trusted *= 0.25
+        else:
+            # B += r r^T / (r.p), r = change of the slopes - B p
+            r0 = tried[SLOPE_U] - place[SLOPE_U] - curvature[0] * p0 - curvature[1] * p1
+            r1 = tried[SLOPE_V] - place[SLOPE_V] - curvature[1] * p0 - curvature[2] * p1
+            rp = r0 * p0 + r1 * p1
+            if abs(rp) > 1e-8 * math.sqrt((r0 * r0 + r1 * r1) * (p0 * p0 + p1 * p1)):
+                curvature[0] += r0 * r0 / rp
+                curvature[1] += r0 * r1 / rp
+                curvature[2] += r1 * r1 / rp
+            step = max(abs(p0) / WIDTHS[0], abs(p1) / WIDTHS[1])
+            gained = (tried[VALUE] - place[VALUE]) / promised
+            if gained < 0.25:
+                trusted = 0.25 * step
+            elif gained > 0.75 and step > 0.8 * trusted:
+                trusted = min(2.0 * trusted, 8.0)
+            if tried[VALUE] <= place[VALUE]:
+                copy_place(tried, place)
+            elif step < 1e-9:
+                break  # differences of f are rounding
         if near_any(place, known, n_known, SAME):
             break
-        gradient = (place[SLOPE_U], place[SLOPE_V])
         # the box, and the trusted part of it
         low = (
             max(LOW[0] - place[U], -trusted * WIDTHS[0]),
@@ -310,35 +342,12 @@ def descend(
             min(HIGH[0] - place[U], trusted * WIDTHS[0]),
             min(HIGH[1] - place[V], trusted * WIDTHS[1]),
         )
-        p0, p1, promised = lowest_in_box(gradient, curvature, low, high)
+        p0, p1, promised = lowest_in_box((place[SLOPE_U], place[SLOPE_V]), curvature, low, high)
         if not promised < -GAIN:
             break
         tried[U] = min(max(place[U] + p0, LOW[0]), HIGH[0])
         tried[V] = min(max(place[V] + p1, LOW[1]), HIGH[1])
         p0, p1 = tried[U] - place[U], tried[V] - place[V]
-        status = evaluate(kind, squares, y, weak, tried, 1, slopes, factor, vectors, curvature)
-        count += 1
-        step = max(abs(p0) / WIDTHS[0], abs(p1) / WIDTHS[1])
-        if status != 0:
-            trusted = 0.25 * step
-            continue
-        # B += r r^T / (r.p), r = change of the slopes - B p
-        r0 = tried[SLOPE_U] - gradient[0] - curvature[0] * p0 - curvature[1] * p1
-        r1 = tried[SLOPE_V] - gradient[1] - curvature[1] * p0 - curvature[2] * p1
-        rp = r0 * p0 + r1 * p1
-        if abs(rp) > 1e-8 * math.sqrt((r0 * r0 + r1 * r1) * (p0 * p0 + p1 * p1)):
-            curvature[0] += r0 * r0 / rp
-            curvature[1] += r0 * r1 / rp
-            curvature[2] += r1 * r1 / rp
-        gained = (tried[VALUE] - place[VALUE]) / promised
-        if gained < 0.25:
-            trusted = 0.25 * step
-        elif gained > 0.75 and step > 0.8 * trusted:
-            trusted = min(2.0 * trusted, 8.0)
-        if tried[VALUE] <= place[VALUE]:
-            place[:] = tried
-        elif step < 1e-9:
-            break  # differences of f are rounding
     return count
 
 
@@ -445,7 +454,7 @@ def search(
         count += descend(kind, squares, y, weak, ends[0], ends, 0, slopes, factor, vectors)
         if ends[0, VALUE] < math.inf:
             followed, every, n_ends, n_seen = 1, 2, 1, 1
-            seen[0] = ends[0]
+            copy_place(ends[0], seen[0])
             if m < n:
                 count += descend(
                     kind, few_squares, few_y, weak, seen[0], seen, 0,
@@ -461,8 +470,8 @@ def search(
             break
         # its start stays in front of its end
         n_seen += 1
-        seen[n_seen] = place
         place = seen[n_seen]
+        copy_place(seen[n_seen - 1], place)
         count += descend(
             kind, few_squares, few_y, weak, place, seen, n_seen - 1,
             few_slopes, few_factor, few_vectors,
@@ -473,13 +482,12 @@ def search(
             continue
         to_beat = min(to_beat, place[VALUE])
         end = ends[n_ends]
-        end[:] = place
+        copy_place(place, end)
         if m < n:
             count += descend(kind, squares, y, weak, end, ends, n_ends, slopes, factor, vectors)
         n_ends += 1
-    best[:] = math.nan
     best[VALUE] = math.inf
     for i in range(n_ends):
         if ends[i, VALUE] < best[VALUE]:
-            best[:] = ends[i]
+            copy_place(ends[i], best)
     return count
