@@ -51,14 +51,15 @@ MOST_STEPS = 60
 # A search ends when its next step promises to gain less than this, in nats.
 GAIN = 1e-11
 
+# What a search may still gain, times what its next step promises: else it is given up in favour of
+# a better one.
+HOPE = 4.0
+
 # Two places are one if they are closer than this, times WIDTHS.
 SAME = 0.02
 
 # A start is no closer than this to an earlier one, or to its end, times WIDTHS.
 APART = 1.5
-
-# Nats that a valley may be behind on some rows, and still be tried on all of them.
-BEHIND = 3.0
 
 # Squared distances stay below: times a slope of 0 they give 0, not NaN.
 FARTHEST = 1e300
@@ -283,6 +284,7 @@ def descend(
     y: Array,
     weak: bool,
     place: Array,
+    to_beat: float,
     known: Array,
     n_known: int,
     slopes: Array,
@@ -294,6 +296,7 @@ def descend(
     Steps of a quadratic model within a trusted box. The model begins with the average information
     and learns from the slopes (symmetric rank one), also from those of a step that is not taken.
     place : (PLACE,), overwritten; its value is inf if nothing could be factored.
+    to_beat : the search ends where it is clear that it will not come below this value; or inf.
     known : (>= n_known, PLACE), places of which one that comes close ends the search.
     """
     curvature, tried = np.empty(3), np.empty(PLACE)
@@ -344,6 +347,9 @@ def descend(
         )
         p0, p1, promised = lowest_in_box((place[SLOPE_U], place[SLOPE_V]), curvature, low, high)
         if not promised < -GAIN:
+            break
+        inside = max(abs(p0) / WIDTHS[0], abs(p1) / WIDTHS[1]) < 0.99 * trusted
+        if inside and place[VALUE] + HOPE * promised > to_beat:
             break
         tried[U] = min(max(place[U] + p0, LOW[0]), HIGH[0])
         tried[V] = min(max(place[V] + p1, LOW[1]), HIGH[1])
@@ -416,78 +422,36 @@ def next_start(values: Array, seen: Array, n_seen: int, place: Array) -> bool:
 
 
 @jit
-def search(
-    kind: int,
-    squares: Array,
-    y: Array,
-    few_squares: Array,
-    few_y: Array,
-    weak: bool,
-    start: Array,
-    best: Array,
-) -> int:
+def search(kind: int, squares: Array, y: Array, weak: bool, start: Array, best: Array) -> int:
     """Write the lowest point of f that is found to `best`; return how often f was computed.
 
-    squares, y : (n, n) and (n,), all rows.  few_squares, few_y : (m, m) and (m,), the rows that
-    starts are chosen by: some of them, or the same arrays.
+    squares, y : (n, n) and (n,).  best : (PLACE,); its value is inf if no start could be factored.
     start : (2,), u and v of a fit before, or NaN. With it, one search begins there and one at
     `next_start`, so that a fit cannot stay in a valley that is no longer the lowest. Without it,
-    `FOLLOWED` begin at points of the grid, one after the other.
-    best : (PLACE,); its value is inf if no start could be factored.
+    `FOLLOWED` begin at points of the grid, one after the other. All rows choose these points: what
+    is a valley for a thousand labels, some hundred of them may not show.
     """
-    n, m = y.size, few_y.size
+    n = y.size
     slopes, factor, vectors = np.empty((n, n)), np.empty((n, n)), np.empty((4, n))
-    if m < n:
-        few_slopes, few_factor = np.empty((m, m)), np.empty((m, m))
-        few_vectors = np.empty((4, m))
-    else:
-        few_slopes, few_factor, few_vectors = slopes, factor, vectors
     values = np.empty((len(SCREEN_U), len(SCREEN_V)))
-    seen = np.empty((2 * FOLLOWED + 2, PLACE))  # starts and ends, on few rows
-    ends = np.empty((FOLLOWED + 1, PLACE))  # on all rows
-    n_seen, n_ends, count = 0, 0, 0
-    followed, every = FOLLOWED, 1
-    # the value on few rows that a valley has to come near to be tried on all
-    to_beat = math.inf
-    if start[0] == start[0] and start[1] == start[1]:
-        ends[0, U], ends[0, V] = start[0], start[1]
-        count += descend(kind, squares, y, weak, ends[0], ends, 0, slopes, factor, vectors)
-        if ends[0, VALUE] < math.inf:
-            followed, every, n_ends, n_seen = 1, 2, 1, 1
-            copy_place(ends[0], seen[0])
-            if m < n:
-                count += descend(
-                    kind, few_squares, few_y, weak, seen[0], seen, 0,
-                    few_slopes, few_factor, few_vectors,
-                )  # fmt: skip
-                to_beat = seen[0, VALUE]
-    count += screen(
-        kind, few_squares, few_y, weak, every, values, few_slopes, few_factor, few_vectors
-    )
-    for _ in range(followed):
-        place = seen[n_seen]
-        if not next_start(values, seen, n_seen, place):
-            break
-        # its start stays in front of its end
-        n_seen += 1
-        place = seen[n_seen]
-        copy_place(seen[n_seen - 1], place)
-        count += descend(
-            kind, few_squares, few_y, weak, place, seen, n_seen - 1,
-            few_slopes, few_factor, few_vectors,
-        )  # fmt: skip
-        known = near_any(place, seen, n_seen - 1, SAME)
-        n_seen += 1
-        if known or not place[VALUE] <= to_beat + BEHIND:
-            continue
-        to_beat = min(to_beat, place[VALUE])
-        end = ends[n_ends]
-        copy_place(place, end)
-        if m < n:
-            count += descend(kind, squares, y, weak, end, ends, n_ends, slopes, factor, vectors)
-        n_ends += 1
+    seen = np.empty((2 * FOLLOWED, PLACE))  # starts and ends
+    warm = start[0] == start[0] and start[1] == start[1]
+    seen[0, U], seen[0, V] = start[0], start[1]
     best[VALUE] = math.inf
-    for i in range(n_ends):
-        if ends[i, VALUE] < best[VALUE]:
-            copy_place(ends[i], best)
+    count, n_seen = 0, 0
+    for i in range(2 if warm else FOLLOWED):
+        if i == int(warm):
+            every = 2 if warm else 1
+            count += screen(kind, squares, y, weak, every, values, slopes, factor, vectors)
+        if i >= int(warm) and not next_start(values, seen, n_seen, seen[n_seen]):
+            break
+        # a start stays in front of its end
+        end = seen[n_seen + 1]
+        copy_place(seen[n_seen], end)
+        count += descend(
+            kind, squares, y, weak, end, best[VALUE], seen, n_seen, slopes, factor, vectors
+        )
+        n_seen += 2
+        if end[VALUE] < best[VALUE]:
+            copy_place(end, best)
     return count

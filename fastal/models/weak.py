@@ -33,12 +33,6 @@ LEAST_LABELS = 5
 # Rows of a fit: a factor of more would take longer than choosing the labels did.
 MAX_ROWS = 1000
 
-# Rows by which starts are chosen; so many more are not worth a choice of their own.
-SCREEN_ROWS = 150
-SCREEN_SLACK = 1.5
-
-ESTIMATORS = ("weak", "plain")
-
 # A length scale so near to a bound of the box, in the logarithm, is at its edge.
 EDGE = 0.01
 
@@ -100,7 +94,7 @@ def weak_fit(
         With more labels than this the fit uses a random subset of so many, which depends on `seed`
         and n only; the amplitude and the mean are those of the subset.
     seed : int, optional
-        Seed of the rows, those of the fit and the 150 by which starts are chosen from 225 rows on.
+        Seed of that subset.
     features : int, optional
         The d in the unit of the length scale. Default: the number of columns that are not constant
         (all, if every one is). A campaign passes that of its pool, so that d stays the same.
@@ -147,10 +141,6 @@ def weak_fit(
     labels, centre, unit = _standardised(y)
     squares = np.empty((n, n))
     pair_squares(np.ascontiguousarray(scaled_X.T), float(features), squares)
-    few_squares, few_labels = squares, labels
-    if n >= SCREEN_SLACK * SCREEN_ROWS:
-        rows = np.sort(np.random.default_rng([seed, 1]).choice(n, SCREEN_ROWS, replace=False))
-        few_squares, few_labels = squares[np.ix_(rows, rows)], labels[rows]
     before = np.full(2, math.nan)
     if start is not None:
         # Clipped before the logarithm: any positive numbers are a start.
@@ -159,7 +149,7 @@ def weak_fit(
     best = np.empty(PLACE)
     weak = estimator == "weak"
     with one_blas_thread():  # the same digits on any number of cores
-        count = search(kind, squares, labels, few_squares, few_labels, weak, before, best)
+        count = search(kind, squares, labels, weak, before, best)
     if not best[VALUE] < math.inf:
         raise np.linalg.LinAlgError("the covariance of the labels is not positive definite")
     # exp(log(bound)) may be a digit outside of the box.
