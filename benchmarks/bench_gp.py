@@ -6,11 +6,13 @@ from time import perf_counter
 import numpy as np
 from scipy.linalg.blas import dtrsv
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from fastal import datasets, reference
 from fastal._core.cholesky import forward_substitute
+from fastal._core.covariance import KINDS
 from fastal.models.gp import GaussianProcess
+from fastal.models.weak import weak_fit
 
 from ._gpytorch import LastLabel
 from ._timing import best, ratio
@@ -261,3 +263,59 @@ class Fit:
         return self._fit(implementation)
 
     track_log_marginal_likelihood.unit = "nats"
+
+
+class Refit:
+    """A refit after some labels more: warm start, one length scale, noise, amplitude and mean.
+
+    The peer begins where its last fit ended, too, and has no other start; it fits the same
+    parameters but for the mean, which `normalize_y` puts at that of the labels.
+    """
+
+    params = (["fastal", "fastal cold", "scikit-learn"], [20, 100, 300])
+    param_names = ("implementation", "n")
+
+    def setup(self, implementation, n):
+        self.X, self.y = data(n)
+        before = int(n / 1.2)
+        fit = weak_fit(self.X[:before], self.y[:before], KINDS["rbf"])
+        self.start = fit.lengthscale, fit.ratio
+        kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(1.0, (0.1, 60.0))
+        self.kernel = self._peer(kernel + WhiteKernel(1e-2, (1e-4, 10.0)), before)
+        self.time_refit(implementation, n)
+
+    def _peer(self, kernel, n):
+        peer = GaussianProcessRegressor(kernel, alpha=1e-12, normalize_y=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return peer.fit(self.X[:n], self.y[:n]).kernel_
+
+    def time_refit(self, implementation, n):
+        if implementation == "scikit-learn":
+            return self._peer(self.kernel, n)
+        start = self.start if implementation == "fastal" else None
+        return weak_fit(self.X, self.y, KINDS["rbf"], start=start)
+
+
+class RefitRatio:
+    params = ([20, 100],)
+    param_names = ("n",)
+
+    def setup(self, n):
+        self.refit = Refit()
+        self.refit.setup("fastal", n)
+
+    def track_scikit_learn_over_refit(self, n):
+        """At least 5 at n = 100, for a refit that also looks for other optima."""
+        return ratio(
+            lambda: self.refit.time_refit("scikit-learn", n),
+            lambda: self.refit.time_refit("fastal", n),
+        )
+
+    track_scikit_learn_over_refit.unit = "ratio"
+
+    def track_milliseconds(self, n):
+        """At most 5 at n = 100, on one core."""
+        return 1e3 * best(lambda: self.refit.time_refit("fastal", n))
+
+    track_milliseconds.unit = "ms"

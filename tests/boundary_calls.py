@@ -159,7 +159,7 @@ CALLS = {
     "GaussianProcess.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[0.5, 0.1], noise=[0.1, 0.2]),
     "GaussianProcess.fit_hyperparameters": Call(
         LABELLED, amplitude=False, ard=False, mean=False, restarts=1, seed=0,
-        bounds={"noise": (0.01, 1.0)}, few=("restarts", "seed"),
+        bounds={"noise": (0.01, 1.0)}, prior=None, few=("restarts", "seed"),
     ),
     "GaussianProcess.copy": Call(quiet=True),
     "GaussianProcess.predict": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fastal.models.model import Model as Model
     from fastal.models.posterior import PANEL as PANEL
     from fastal.models.prior import Prior as Prior
+    from fastal.models.weak import WeakFit as WeakFit
+    from fastal.models.weak import weak_fit as weak_fit
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
@@ -28,5 +30,6 @@ __getattr__, __dir__, __all__ = attach(
         "classifier": "LaplaceClassifier",
         "prior": "Prior",
         "fit": "Evidence minimise_from",
+        "weak": "WeakFit weak_fit",
     },
 )

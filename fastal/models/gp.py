@@ -450,11 +450,16 @@ class GaussianProcess(GrowingProcess):
         restarts: int = 8,
         bounds: dict[str, tuple[float, float]] | None = None,
         seed: int = 0,
+        prior: str | None = None,
     ) -> GaussianProcess:
         """Set the parameters by the marginal likelihood of some data.
 
         One length scale and the noise variance are fitted unless more is asked for. The data are
         not kept as labels.
+
+        ``prior="weak"`` is for the few labels of a campaign, from five on, whose hyper-parameters
+        nobody knows: it fits one length scale, noise, amplitude and mean, and labels need no
+        scaling. Standardise the inputs yourself.
 
         Parameters
         ----------
@@ -480,6 +485,14 @@ class GaussianProcess(GrowingProcess):
             fitted.
         seed : int, optional
             Seed of the random starts and rows.
+        prior : {None, "weak"}, optional
+            "weak": the covariance is ``a (R + g I)`` with one length scale l, and
+            ``log(l / sqrt(d)) ~ N(0, 1)``, ``log(g) ~ N(-3, 2^2)``, within ``l / sqrt(d)`` from
+            0.05 to 30 and g from 1e-4 to 10; d counts columns that are not constant. Mean (by
+            generalised least squares) and amplitude a follow in closed form (restricted maximum
+            likelihood); the noise variance is ``a g``. Not with `ard`, `amplitude` or `bounds`.
+            Four starts, from a grid; ``restarts=1``: the present parameters, as a fit before left
+            them, and one point of the grid. More than 1,000 rows: a random 1,000 of them.
 
         Returns
         -------
@@ -490,7 +503,8 @@ class GaussianProcess(GrowingProcess):
         ------
         ValueError
             If the process has labels already: their bounds would no longer be comparable. Rewind
-            it to 0, or fit a new one.
+            it to 0, or fit a new one. With ``prior="weak"`` also for fewer than five labels, and
+            if all of them are equal: the amplitude would be 0.
 
         Examples
         --------
@@ -501,28 +515,58 @@ class GaussianProcess(GrowingProcess):
         >>> gp = GaussianProcess().fit_hyperparameters(x, y)
         >>> 1.0 < gp.lengthscale < 3.0, 0.005 < gp.noise < 0.02
         (True, True)
+        >>> gp = GaussianProcess().fit_hyperparameters(x[::5], 70 + 9 * y[::5], prior="weak")
+        >>> round(gp.lengthscale, 1), round(gp.mean), gp.amplitude > 9
+        (1.7, 70, True)
         """
         from fastal.models.fit import MOST_RESTARTS, Wanted, search  # it needs scipy.optimize
 
         self._refuse_labels()
+        if not (prior is None or (isinstance(prior, str) and prior == "weak")):
+            raise ValueError(f"`prior` must be 'weak' or None, got {check.short_repr(prior)}")
+        weak = prior is not None
         wanted = Wanted(
             check.flag("amplitude", amplitude), check.flag("ard", ard), check.flag("mean", mean)
         )
         inputs = check.points("X", X, None)
         n = len(inputs)
         targets = check.vector("y", y, n)
-        if n < 2:
+        if n < 2 and not weak:  # which needs more, and says how many
             raise ValueError(f"`X` must have at least 2 rows, got {n}")
         restarts = check.count("restarts", restarts, 1, MOST_RESTARTS)
         seed = check.seed("seed", seed)
         limits = check.search_bounds(bounds, ("lengthscale", "noise", "amplitude"))
-        found = search(
-            inputs, targets, self._kind, self._parameters, wanted, limits, restarts, seed
-        )
+        if weak:
+            given = {"ard": ard, "amplitude": amplitude, "bounds": bounds is not None}
+            if any(given.values()):
+                names = " and ".join(f"`{name}`" for name, is_given in given.items() if is_given)
+                raise ValueError(
+                    "`prior`='weak' fits one length scale and the amplitude, in a box of its own: "
+                    f"leave out {names}"
+                )
+            found = self._weakly_fitted(inputs, targets, restarts == 1, seed)
+        else:
+            found = search(
+                inputs, targets, self._kind, self._parameters, wanted, limits, restarts, seed
+            )
         with self._turn():
             self._refuse_labels()  # another thread may have added one
             self._clear(*found)
         return self
+
+    def _weakly_fitted(
+        self, inputs: Array, targets: Array, from_here: bool, seed: int
+    ) -> tuple[float | Array, float, float, float]:
+        """Return the parameters of a fit with the weak prior."""
+        from fastal.models.weak import weak_fit
+
+        start = None
+        if from_here:
+            scale, noise, amplitude, _ = self._parameters
+            # Several length scales: their geometric mean.
+            start = float(np.exp(np.log(scale).mean())), noise / amplitude
+        fit = weak_fit(inputs, targets, self._kind, start=start, seed=seed)
+        return fit.lengthscale, fit.noise, fit.amplitude, fit.mean
 
     def _refuse_labels(self) -> None:
         n = self._n

@@ -45,7 +45,8 @@ def dense_posterior(gp: Any, X: Array, y: Array, at: Array) -> tuple[Array, Arra
 class GaussianProcess:
     """Twin of `fastal.GaussianProcess`: keeps the labels and solves dense systems each time.
 
-    `fit_hyperparameters` has no twin: the optimum is checked by its gradient and by peers.
+    `fit_hyperparameters` has no twin: the optimum is checked by its gradient and by peers. What its
+    weak prior maximises is `weak_log_posterior`.
     """
 
     def __init__(
@@ -162,6 +163,61 @@ class GaussianProcess:
     def drift(self) -> float:
         """Return 0: there is no factor that could drift."""
         return 0.0
+
+
+def weak_log_posterior(
+    X: ArrayLike,
+    y: ArrayLike,
+    lengthscale: float,
+    ratio: float,
+    *,
+    kernel: str = "rbf",
+    estimator: str = "weak",
+    features: int | None = None,
+) -> tuple[float, float, float]:
+    """Return what a fit with the weak prior maximises, and the mean and amplitude there.
+
+    Covariance ``a (R + g I)``: the likelihood integrated over the mean (flat) and over a (da / a),
+    by the eigenvectors of ``R + g I``, plus the log densities of N(0, 1) at ``log(l / sqrt(d))``
+    and of N(-3, 2^2) at ``log(g)`` unless the estimator is "plain".
+
+    Parameters
+    ----------
+    X, y : array_like, shapes (n, d) and (n,)
+        The labels.
+    lengthscale, ratio : float
+        l and g.
+    kernel, estimator : str, optional
+        As in `fastal.models.weak_fit`.
+    features : int, optional
+        The d of ``sqrt(d)``; default: the number of columns that are not constant.
+
+    Returns
+    -------
+    log_posterior, mean, amplitude : float
+    """
+    points, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    n = len(labels)
+    values, vectors = np.linalg.eigh(
+        GaussianProcess(lengthscale, kernel=kernel).covariance(points, points)
+    )
+    weights = 1.0 / (values + ratio)
+    ones, turned = vectors.T @ np.ones(n), vectors.T @ labels
+    precision = float(weights @ ones**2)  # 1^T A^-1 1
+    mean = float(weights @ (ones * turned)) / precision
+    form = float(weights @ (turned - mean * ones) ** 2)
+    # integral over the mean: a Gaussian of variance a / precision; over a: an inverse gamma density
+    value = (
+        0.5 * float(np.log(weights).sum())
+        - 0.5 * math.log(precision)
+        - 0.5 * (n - 1) * math.log(math.pi * form)
+        + math.lgamma(0.5 * (n - 1))
+    )
+    if estimator == "weak":
+        d = features or int((np.ptp(points, axis=0) > 0).sum()) or points.shape[1]
+        u, v = math.log(lengthscale / math.sqrt(d)), (math.log(ratio) + 3.0) / 2.0
+        value -= 0.5 * (u**2 + v**2) + math.log(2.0 * math.pi * 2.0)
+    return value, mean, form / (n - 1)
 
 
 def _log_likelihood(link: str, z: float) -> tuple[float, float, float]:
