@@ -74,6 +74,8 @@ class _Counter(Criterion):
         bool
             Whether there has been a stop, now or before.
         """
+        check.flag("at_edge", at_edge)
+        check.flag("same_fit", same_fit)
         with self._turn():
             self._counter.count_to(len(check.vector("bounds", bounds)))
         return self.stopped

@@ -54,7 +54,8 @@ NOT_WALKED = {
 }
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
-    "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "Distance", "Failure", "Forecast",
+    "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
+    "Distance", "Failure", "Forecast", "MeanOverSets", "StillTrace", "Trace", "WeakFit",
     "Outcome", "Recomputed", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict",
     "Table1", "Tightness", "Tradeoff", "Verdict",
 }  # fmt: skip
@@ -65,8 +66,12 @@ BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
     "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
     "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
-    "no_stop_reason", "percent", "prior_loss", "rho_of", "warn_if_far", "whitened",
+    "no_stop_reason", "percent", "prior_loss", "rho_of", "unused", "warn_if_far", "whitened",
+    "first_of", "weak_fit", "window_means",
 }  # fmt: skip
+
+# Their numbers are compared with those of a table: any will do.
+LOOKED_UP = {f"DecisionStudy.{name}" for name in ("curve", "outcome", "select", "unused_at")}
 
 
 def public_members():
@@ -103,7 +108,12 @@ def discovered():
             continue
         if name not in RESULTS and not inspect.isabstract(value):
             found[name] = value
-        found |= {f"{name}.{method}": function for method, function in public_methods(value)}
+        found |= {
+            f"{name}.{method}": function
+            for method, function in public_methods(value)
+            # who does not go by bounds has a method that only says so
+            if function is not Criterion.after_refit and f"{name}.{method}" not in LOOKED_UP
+        }
     return found
 
 
