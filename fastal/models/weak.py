@@ -86,7 +86,7 @@ def weak_fit(
     start : (float, float), optional
         Length scale and ratio of the fit before. The search begins there, and once more at the
         best point of a coarse grid that is not near where that ended: a fit cannot stay in an
-        optimum that new labels have made a bad one. Without it there are four searches, from the
+        optimum that new labels have made a bad one. Without it there are six searches, from the
         grid's lowest points and then from the best ones that are far from those and their ends.
     estimator : {"weak", "plain"}, optional
         "plain" leaves the prior out: the restricted likelihood alone, in the same box.
