@@ -491,7 +491,7 @@ class GaussianProcess(GrowingProcess):
             0.05 to 30 and g from 1e-4 to 10; d counts columns that are not constant. Mean (by
             generalised least squares) and amplitude a follow in closed form (restricted maximum
             likelihood); the noise variance is ``a g``. Not with `ard`, `amplitude` or `bounds`.
-            Four starts, from a grid; ``restarts=1``: the present parameters, as a fit before left
+            Six starts, from a grid; ``restarts=1``: the present parameters, as a fit before left
             them, and one point of the grid. More than 1,000 rows: a random 1,000 of them.
 
         Returns
@@ -517,7 +517,7 @@ class GaussianProcess(GrowingProcess):
         (True, True)
         >>> gp = GaussianProcess().fit_hyperparameters(x[::5], 70 + 9 * y[::5], prior="weak")
         >>> round(gp.lengthscale, 1), round(gp.mean), gp.amplitude > 9
-        (1.7, 70, True)
+        (2.0, 67, True)
         """
         from fastal.models.fit import MOST_RESTARTS, Wanted, search  # it needs scipy.optimize
 
