@@ -307,6 +307,10 @@ CALLS = {
         LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
         n_jobs=1, progress=False, few=("n_runs", "seed", "n_jobs"), endless=("n_runs",),
     ),
+    "recompute_from": Call(
+        model=foreign_model, initial=1, order=[1, 0, 2, 3, 4], X=X[:5].tolist(), y=Y[:5].tolist(),
+        endless=("initial",),
+    ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
     "simulator": Call(name="branin", seed=0),

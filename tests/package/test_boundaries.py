@@ -55,7 +55,7 @@ NOT_WALKED = {
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
     "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
-    "Distance", "Failure", "Forecast", "MeanOverSets", "StillTrace", "Trace", "WeakFit",
+    "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
     "Outcome", "Recomputed", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict",
     "Table1", "Tightness", "Tradeoff", "Verdict",
 }  # fmt: skip
