@@ -22,6 +22,7 @@ HOMES = {
     "CrossValidation": "fastal.criteria.experiments",
     "ErrorStability": "fastal.criteria.predictions",
     "FixedBudget": "fastal.stopping.budget",
+    "ForecastShares": "fastal.studies.decision",
     "GaussianProcess": "fastal.models.gp",
     "GroundTruth": "fastal.criteria.experiments",
     "LaplaceClassifier": "fastal.models.classifier",

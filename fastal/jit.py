@@ -178,7 +178,7 @@ def still_new(share: float, horizon: int) -> int:
     >>> from fastal.jit import still_free, still_left, still_new, still_push
     >>> handle = still_new(0.05, 100)
     >>> [still_push(handle, 4.0 ** -i) for i in range(14)][-2:], round(still_left(handle), 3)
-    ([False, True], 0.032)
+    ([False, True], 0.033)
     >>> still_free(handle)
     """
     if not (0.0 < share < 1.0):
