@@ -22,7 +22,13 @@ from fastal._core.rule cimport (
     rule_stopped_at,
 )
 from fastal._core.still cimport still_left
-from fastal._core.tracker cimport Tracker, level_factor, tracker_n_runs, tracker_p_value
+from fastal._core.tracker cimport (
+    Tracker,
+    level_factor,
+    tracker_n_runs,
+    tracker_p_value,
+    tracker_push,
+)
 
 # ---------------------------------------------------------------------------------------------
 # Critical counts
@@ -95,13 +101,22 @@ def stopping_times(const double[:, ::1] bounds, CompiledRule like, const int[::1
                 rule.tracker.n_critical = critical.shape[0]
             for i in range(bounds.shape[0]):
                 out[i] = -1
-                for j in range(bounds.shape[1]):
-                    status = rule_push(rule, bounds[i, j])
-                    if status < 0:
-                        break
-                    if status == 1:
-                        out[i] = rule_stopped_at(rule)
-                        break
+                if rule.kind == RULE_RUNS:      # the usual case, without a detour
+                    for j in range(bounds.shape[1]):
+                        status = tracker_push(rule.tracker, bounds[i, j])
+                        if status < 0:
+                            break
+                        if rule.tracker.stopped_at:
+                            out[i] = rule.tracker.stopped_at
+                            break
+                else:
+                    for j in range(bounds.shape[1]):
+                        status = rule_push(rule, bounds[i, j])
+                        if status < 0:
+                            break
+                        if status == 1:
+                            out[i] = rule_stopped_at(rule)
+                            break
                 if status < 0:
                     break
                 rule_reset(rule)

@@ -444,6 +444,14 @@ cdef class StillTracker:
         if out.shape[0]:
             memcpy(&out[0], self.still.values, out.shape[0] * sizeof(double))
 
+    def window_at(self, int64_t n, double[::1] out not None):
+        """Copy the bounds before place n into `out`, as many as it has room for."""
+        self.check()
+        if not (out.shape[0] <= n <= self.still.n):
+            raise ValueError(f"there are no {out.shape[0]} bounds before {n}")
+        if out.shape[0]:
+            memcpy(&out[0], self.still.values + (n - out.shape[0]), out.shape[0] * sizeof(double))
+
     @property
     def horizon(self):
         """Number of bounds there can be; 0 if that is not known."""

@@ -87,7 +87,10 @@ class Run:
 
     @property
     def left(self) -> Array:
-        """Share of all movement of the model that is still to come after each bound."""
+        """Share of all movement of the model that is still to come after each bound.
+
+        Up to the end of the pool or of `max_labels`, whatever horizon the criterion has.
+        """
         if not self._horizon or (self.bounds < ROUNDING).any():
             return np.full(len(self.bounds), np.nan)
         return still_to_come(self.bounds, self._horizon)

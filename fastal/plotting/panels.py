@@ -160,7 +160,8 @@ def say(verdict: Any, ax: Axes, pixels: float, size: float) -> None:
         Of the letters, in points.
     """
     sentences = [str(verdict)]
-    if warnings := verdict.warnings:
+    # what the verdict itself says is not said twice
+    if warnings := [warning for warning in verdict.warnings if warning not in sentences[0]]:
         sentences.append(f"warning: {'; '.join(warnings)}")
     points = 72 / ax.figure.dpi
     room = np.inf

@@ -32,6 +32,9 @@ class _Counter(Criterion):
     def _seen(self) -> int:
         return self._counter.seen
 
+    def _n_seen(self) -> int:
+        return self._seen
+
     @property
     def compiled(self) -> CompiledRule:
         """The criterion as compiled loops see it."""

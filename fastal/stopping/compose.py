@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from fastal import _validation as check
@@ -16,6 +17,7 @@ from fastal.stopping.by_bounds import recompute_from
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.still import StillToCome
 from fastal.stopping.stopper import Stopper
+from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +75,44 @@ class _Composition(Criterion):
         return math.nan if still is None else still.level
 
     def _still_to_come(self) -> tuple[float, float]:
-        return self.left, self.level
+        still, at = self._first_still(), self.stopped_at
+        if still is None:
+            return math.nan, math.nan
+        return (still.left, still.level) if at is None else still._moment(at)
+
+    def _n_seen(self) -> int:
+        return max(member._n_seen() for member in self.members)
+
+    @property
+    def verdict(self) -> Decision:
+        """The decision with the reasons, and the warnings, of the members that made it."""
+        said: Decision = super().verdict
+        if not said.stop:
+            return said
+        deciding = [member for member in self.members if member.stopped_at is not None]
+        found = (warning for member in deciding for warning in member.verdict.warnings)
+        return replace(said, warnings=tuple(dict.fromkeys(found)))
+
+    def extend(self, values: Any) -> int | None:
+        """Give each number to every member; return the number of bounds at the stop, or None.
+
+        Parameters
+        ----------
+        values : iterable of float
+            Finite numbers; if one member refuses one, none is taken.
+
+        Returns
+        -------
+        int or None
+            `stopped_at`.
+        """
+        numbers = check.finite_array("values", check.sequence("values", values))
+        self._check_bounds("values", numbers)
+        taken = [self._measure("values", value) for value in numbers.tolist()]
+        with self._turn():
+            for value in taken:
+                self._give(value)
+            return self.stopped_at
 
     def _first_still(self) -> StillToCome | None:
         return first_of(self, StillToCome)
@@ -255,7 +294,12 @@ class _Composition(Criterion):
             said = [member._said() for member in self.members]
         at = self.combine_stops([stop for stop, _ in said])
         # of a stop, why those stopped that did; else why the others did not
-        telling = [reason for stop, reason in said if (stop is None) == (at is None)]
+        telling = [
+            # what a member said earlier than the others is said of that moment
+            reason if stop in (at, None) else f"{reason} (since {stop} bounds)"
+            for stop, reason in said
+            if (stop is None) == (at is None)
+        ]
         return at, f" {self._word} ".join(telling)
 
     def __repr__(self) -> str:

@@ -308,7 +308,11 @@ class Criterion(ABC):
         """The decision with its reason."""
         at, reason = self._said()
         left, level = self._still_to_come()
-        return Decision(at is not None, at or 0, reason, (), level, left)
+        return Decision(at is not None, at or self._n_seen(), reason, (), level, left)
+
+    def _n_seen(self) -> int:
+        """Return how many numbers there have been."""
+        return len(self.history)
 
     def _still_to_come(self) -> tuple[float, float]:
         """Return the share that is still to come, and the level; NaN if it does not know."""

@@ -177,7 +177,31 @@ class StillToCome(ByBounds):
         """
         n = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
         if self.horizon is None:
+            self._stop_terms = self._terms  # a stop is told as it was
             self._tracker.horizon = n
+
+    # Share, horizon and window that a stop was about; None while they are the present ones.
+    _stop_terms: tuple[float, int, int] | None = None
+
+    @property
+    def _terms(self) -> tuple[float, int, int] | None:
+        """What a stop was about; None without one."""
+        if not self.stopped:
+            return None
+        return self._stop_terms or (
+            float(self.share), self._tracker.horizon, int(self.window or 0)
+        )  # fmt: skip
+
+    def _moment(self, n: int) -> tuple[float, float]:
+        """Return what was left after n bounds, and the level there, under the present terms."""
+        tracker = self._tracker
+        if tracker.stopped_at == n:
+            return tracker.at_stop
+        if tracker.n_pushed == n:
+            return tracker.left, tracker.level
+        then = still_core.StillTracker(0, tracker.horizon, int(self.window or 0))
+        then.extend(self.bounds[:n])
+        return then.left, then.level
 
     @property
     def left(self) -> float:
@@ -197,9 +221,10 @@ class StillToCome(ByBounds):
         """The decision with its reasons: at the stop if there was one, else now."""
         tracker = self._tracker
         at = self.stopped_at
-        n, horizon = at or tracker.n_pushed, tracker.horizon or None
+        n = at or tracker.n_pushed
         left, level = tracker.at_stop if at else (tracker.left, tracker.level)
-        width = int(self.window or min(20, max(10, n // 5)))
+        share, end, window = self._terms or (self.share, tracker.horizon, self.window)
+        horizon, width = end or None, int(window or min(20, max(10, n // 5)))
         stop: bool | None = at is not None
         low = high = math.nan
         if stop and horizon is not None and left == 0 and n >= horizon:
@@ -208,13 +233,14 @@ class StillToCome(ByBounds):
             stop, reason = None, self._too_early(width, horizon)
         else:
             low, high = self._range(n, width, left)
-            reason = self._sentence(bool(stop), left, level, width, horizon)
-            reason += self._unconfirmed()
+            reason = self._sentence(bool(stop), left, level, width, horizon, float(share))
             if 0 < left < 1 and not math.isnan(low):
-                reason += f" (by their scatter {percent(low)} to {percent(high)})"
+                span = f"{percent(low)} and {percent(high)}"
+                reason += f"; by the scatter of those {width} between {span}"
+            reason += self._unconfirmed()
         warnings = self._warnings(n) if stop else ()
         return StillVerdict(
-            stop, n, reason, warnings, level, left, low, high, float(self.share), horizon
+            stop, n, reason, warnings, level, left, low, high, float(share), horizon
         )
 
     def _warnings(self, n: int) -> tuple[str, ...]:
@@ -226,21 +252,25 @@ class StillToCome(ByBounds):
             return f"no stop is possible before the end, {horizon} bounds"
         return f"no stop is possible before {width + 1} bounds"
 
+    @staticmethod
     def _sentence(
-        self, stop: bool, left: float, level: float, width: int, horizon: int | None
+        stop: bool, left: float, level: float, width: int, horizon: int | None, share: float
     ) -> str:
         if left == 0:
             return f"the last {width} labels no longer moved the model at all"
         if math.isnan(level):
             return "nothing has moved the model yet"
-        most = "at most " if stop else ""
+        amount = percent(left)
+        if stop and not amount.startswith("less"):
+            amount = f"at most {amount}"
         said = (
-            f"{most}{percent(left)} of what {horizon} bounds can move the model is still to come, "
-            f"if labels go on as the last {width} did ({percent(float(self.share))} asked)"
+            f"{amount} of what {horizon} bounds can move the model is still to come, "
+            f"if labels go on as the last {width} did ({100 * share:g} % asked)"
         )
         if level > 0:
             less = 1 / level
             times = f"{less:.0f}" if less >= 9.95 else f"{less:.1f}"
+            times = times if less < 1e4 else "more than 10,000"
             said += (
                 f"; a label now moves it {times} times less than at the peak"
                 if times != "1.0"
@@ -250,13 +280,14 @@ class StillToCome(ByBounds):
 
     def _range(self, n: int, width: int, left: float) -> tuple[float, float]:
         """Return `left` for a mean of the last bounds two standard errors lower and higher."""
-        last = self.bounds[n - width : n]
         if not (0 < left < 1):
             return left, left
         if self._fit is not None and n != len(self):  # the bounds of that moment are gone
             return math.nan, math.nan
+        last = np.empty(width)
+        self._tracker.window_at(n, last)
         last /= last.max()  # so that no sum overflows; not all are zero
-        error = last.std(ddof=1) / last.mean() / math.sqrt(width)
+        error = float(last.std(ddof=1) / last.mean()) / math.sqrt(width)
         # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
         low, high = max(0.0, 1 - 2 * error), 1 + 2 * error
         rest = 1 - left
@@ -314,9 +345,31 @@ class StillToCome(ByBounds):
     def _at_stop(self) -> tuple[float, float]:
         return self._tracker.at_stop
 
+    @property
+    def _evidence(self) -> list[float] | None:
+        return None if self._terms is None else list(self._terms)
+
     def _restore(
         self, bounds: Array, stopped_at: int, left: float, level: float, evidence: Any
     ) -> None:
+        if (evidence is None) != (stopped_at == 0):
+            raise ValueError(
+                "`evidence` must be there where there was a stop, and only there, got "
+                f"{check.short_repr(evidence)}"
+            )
+        if evidence is not None:
+            if not isinstance(evidence, list) or len(evidence) != 3:
+                raise ValueError(
+                    f"`evidence` must be a list of three, got {check.short_repr(evidence)}"
+                )
+            share = check.probability("evidence", evidence[0])
+            end, window = (
+                check.count("evidence", value, 0, check.INT64_MAX) for value in evidence[1:]
+            )
+            width = window or min(20, max(10, stopped_at // 5))
+            if stopped_at <= width and left != 0:
+                raise ValueError(f"no stop is possible after {stopped_at} bounds, before {width}")
+            self._stop_terms = (share, end, window)
         self._refuse_negative("bounds", bounds)
         self._tracker.restore(bounds, stopped_at, left, level)
 
@@ -331,7 +384,19 @@ class StillToCome(ByBounds):
         if self.stopped_at is None:
             changed._extend(bounds)
         else:
-            changed._restore(bounds, self.stopped_at, *self._at_stop, None)
+            changed._restore(bounds, self.stopped_at, *self._at_stop, self._evidence)
+
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state; a Gaussian process is copied too."""
+        new = super().copy()
+        new._stop_terms = self._terms
+        return new
+
+    def reset(self) -> Self:
+        """Forget all bounds (a Gaussian process keeps its labels); return the criterion itself."""
+        super().reset()
+        self._stop_terms = None
+        return self
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; unless it has stopped, the bounds are judged anew.

@@ -47,7 +47,10 @@ class Decision:
             return f"too early: {self.reason}"
         if not self.stop:
             return f"go on: {self.reason}"
-        return f"stop after {self.n} bounds: {self.reason}"
+        said = f"stop after {self.n} bounds: {self.reason}"
+        # What a reader of this one line must know; the other warnings are a matter of judgement.
+        caution = [warning for warning in self.warnings if warning.startswith(CAUTIONS)]
+        return said + "".join(f"; but {warning}" for warning in caution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,10 @@ STILL_FALLING = "the bounds are still falling"
 MUCH_LEFT = 0.1
 
 
+# How the warnings begin that belong to a stop wherever it is printed.
+CAUTIONS = ("up to", "the bounds still stand at")
+
+
 def left_warning(left: float, level: float) -> tuple[str, ...]:
     """Return what speaks against a stop by how much is still to come.
 
@@ -139,20 +146,29 @@ def left_warning(left: float, level: float) -> tuple[str, ...]:
         One warning or none.
     """
     if left > MUCH_LEFT:
-        return (f"up to {percent(left)} of the movement may still be to come",)
+        return (f"{CAUTIONS[0]} {percent(left)} of the movement may still be to come",)
     if math.isnan(left) and level > MUCH_LEFT:
-        return (f"the bounds still stand at {percent(level)} of their peak",)
+        return (f"{CAUTIONS[1]} {percent(level)} of their peak",)
     return ()
 
 
 def percent(share: float) -> str:
-    """Return a share in words: two digits, never rounded to "0 %" or "100 %" if it is neither."""
+    """Return a share in words: two digits, never rounded to "100 %" if it is less.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Such as "4.8 %".
+    """
+    if 0 < share < 1e-6:
+        return "less than 0.0001 %"
     text = f"{100 * share:.2g}" if share < 0.0995 else f"{100 * share:.0f}"
-    if text == "100" and share < 1:
-        text = "more than 99"
-    if text.startswith("0.0") or "e" in text:
-        text = "less than 0.1"
-    return f"{text} %" if share > 0 else "0 %"
+    return "more than 99 %" if text == "100" and share < 1 else f"{text} %"
 
 
 def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:

@@ -161,6 +161,9 @@ def test_stops_as_the_stopper_says():
     assert len(run.bounds) == run.n_labels - 1
     again = Stopper()
     assert again.extend(run.bounds) == run.n_labels - 1
+    assert again.verdict.reason == run.verdict.reason
+    again.expect(299)  # as `learn` told the run's own
+    again.reset().extend(run.bounds)
     assert str(again.verdict) == str(run.verdict)
     assert run.p_values[-1] == again.p_value <= 1e-3 < run.p_values[-2]
     assert run.savings == 1 - run.n_labels / 300

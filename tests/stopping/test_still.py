@@ -226,6 +226,69 @@ def test_set_params_judges_anew_unless_stopped():
         criterion.set_params(alpha=0.1)
 
 
+def test_a_stop_is_told_as_it_was():
+    criterion = StillToCome(0.3)
+    criterion.expect(200)
+    assert criterion.extend(decay(80)) is not None
+    said = str(criterion.verdict)
+    criterion.expect(10**6)
+    assert str(criterion.verdict) == said
+    criterion.set_params(share=0.01).set_params(window=3)
+    criterion.set_params(horizon=500)
+    assert str(criterion.verdict) == said
+    for twin in (
+        criterion.copy(),
+        pickle.loads(pickle.dumps(criterion)),
+        StillToCome.from_dict(json.loads(json.dumps(criterion.to_dict()))),
+    ):
+        assert str(twin.verdict) == said
+    assert criterion.reset().extend(decay(80)) is None
+    with pytest.raises(ValueError, match="no stop is possible after 3 bounds"):
+        StillToCome.from_dict(twin.to_dict() | {"stopped_at": 3})
+
+
+def test_small_shares_in_words():
+    criterion = StillToCome(1e-4, horizon=500)
+    criterion.extend(np.r_[np.full(30, 5.0), np.full(40, 1e-7)])
+    assert "at most 0.000" in criterion.verdict.reason or "less than" in criterion.verdict.reason
+    assert "at most less" not in criterion.verdict.reason
+    assert "(0.01 % asked)" in criterion.verdict.reason
+    assert "more than 10,000 times less" in criterion.verdict.reason
+
+
+def test_verdicts_of_combinations():
+    bounds = np.r_[np.full(12, 5.0), np.full(12, 1.0)]
+    paper = Stopper()
+    paper.extend(bounds)
+    assert str(paper.verdict).endswith("; but the bounds still stand at 60 % of their peak")
+    either = Stopper() | FixedBudget(200)
+    either.extend(bounds)
+    assert either.verdict.warnings[0] == "up to 89 % of the movement may still be to come"
+    assert "; but up to 89 % of the movement" in str(either.verdict)
+    assert (Stopper() & MinLabels(12)).verdict.n == 0
+    waiting = Stopper() & MinLabels(100)
+    waiting.extend(bounds)
+    assert (waiting.verdict.stop, waiting.verdict.n) == (False, 24)
+    # what is left is what was left at the stop of the whole
+    still = StillToCome(0.5, horizon=40)
+    both = still.copy() & MinLabels(22)
+    both.extend(bounds)
+    at = both.members[0].stopped_at
+    assert at < 22 == both.stopped_at
+    same(both.verdict.left, reference.still_to_come(bounds[:22], 40)[-1])
+    assert f"(since {at} bounds)" in both.verdict.reason
+    alone = StillToCome(0.5, horizon=40) | FixedBudget(100)
+    alone.extend(bounds)
+    same(alone.verdict.left, reference.still_to_come(bounds[:at], 40)[-1])
+
+
+def test_extend_of_a_combination_is_all_or_nothing():
+    for rule in (Stopper() | StillToCome(horizon=40), StillToCome(horizon=9) & MinLabels(5)):
+        with pytest.raises(ValueError, match=r"`values` must not be negative, got -3.0 at index 2"):
+            rule.extend([1.0, 2.0, -3.0])
+        assert [len(member.history) for member in rule.members] == [0, 0]
+
+
 def test_saved_copied_and_pickled_in_the_middle():
     bounds = np.r_[decay(90), np.full(30, 1e-9)]
     for window in (None, 5):
@@ -257,7 +320,8 @@ def test_restoring_never_decides_anew():
     state = criterion.to_dict()
     assert StillToCome.from_dict(state).stopped_at == at
     assert StillToCome.from_dict(state).verdict.left == left
-    undecided = state | {"stopped_at": None, "left": None, "level": None, "expected": 40}
+    nothing = dict.fromkeys(("stopped_at", "left", "level", "evidence"))
+    undecided = state | nothing | {"expected": 40}
     again = StillToCome.from_dict(undecided)
     assert not again.stopped
     assert again.push(0.0)
