@@ -89,7 +89,8 @@ def as_expected(stopper, bounds):
 
 def said(verdict):
     """A verdict and what speaks against it, as on a plain line."""
-    return "; but ".join((str(verdict), *verdict.warnings))
+    sentence = str(verdict)  # it may end with one of them
+    return "; but ".join((sentence, *(one for one in verdict.warnings if one not in sentence)))
 
 
 # in this process --------------------------------------------------------------------------------
@@ -525,7 +526,9 @@ def test_pipe_line_by_line(options):
             if options:
                 assert json.loads(line) == expected
             else:
-                words = "; but ".join((expected["verdict"], *expected["warnings"]))
+                sentence = expected["verdict"]
+                others = [one for one in expected["warnings"] if one not in sentence]
+                words = "; but ".join((sentence, *others))
                 assert line.rstrip().endswith("  " + words)
         assert expected["stop"] is True
         # Standard input is still open: the process ends by itself.
