@@ -26,7 +26,7 @@ NO_FALL = "labels do not lower the error here"
 
 FIRST_STOP = 11  # bounds, of `StillToCome`: its window and one
 
-LITTLE_FALL = 0.02  # a share of a smaller fall of the error is a share of chance
+LITTLE_FALL = 0.1  # of the first error: a share of a smaller fall is a share of chance
 
 
 class Outcome(NamedTuple):
@@ -211,34 +211,11 @@ _SPEAKERS = {PAPER: "the paper's rule", LOOK_AHEAD: "the forecast"}
 
 def print_answer(campaign: Campaign, given: str) -> None:
     """Print the decision of the rule that was chosen, and the reasons for and against it."""
-    from fastal.stopping.verdict import MUCH_LEFT, ROSE, left_warning, percent
+    from fastal.stopping.verdict import ROSE
 
     run, chosen = campaign.run, campaign.chosen
     verdict = chosen.criterion.verdict
-    had, saved = f"{run.n_labels} labels", 1 - chosen.labels / run.n_labels
-    whole = run.n_labels == run.n_pool
-    if not whole:
-        had += f" that --max-labels allows, in a pool of {run.n_pool}"
-    if not chosen.early:
-        print_entry("answer", f"no stop before the end: {given}, you would have used all {had}.")
-    else:
-        misses = chosen.rule != STILL and chosen.left > MUCH_LEFT
-        who = "you could have stopped"
-        if misses:
-            who = f"{_SPEAKERS[chosen.rule]} would have stopped you"
-        text = f"{given}, {who} after {chosen.labels} of {'' if whole else 'the '}{had}"
-        text = (
-            f"{text[0].upper()}{text[1:]} ({saved:.0%} of {'the pool' if whole else 'them'} saved)"
-        )
-        if misses:
-            text += f", but {left_warning(chosen.left, math.nan)[0]}"
-        rest = run.n_labels - chosen.labels
-        if chosen.unused is None:
-            text += f"; {NO_FALL}."
-        else:
-            others = f"other {rest}" if rest > 1 else "last one"
-            text += f"; the {others} brought {percent(chosen.unused)} of the fall of the error."
-        print_entry("answer", text)
+    print_entry("answer", _answer(campaign, given))
     why = f"{verdict}." if chosen.early or chosen.rule != STILL else _why_not(campaign)
     if chosen.rule == PAPER and chosen.early and ROSE not in verdict.warnings:
         why += (
@@ -252,14 +229,79 @@ def print_answer(campaign: Campaign, given: str) -> None:
         if reason in NO_STOP:
             print_entry("suggests", f"{reason}. {NO_STOP[reason]}")
         return
-    for warning in verdict.warnings:
-        print_entry("but", warning)
-    asked = chosen.setting
-    if chosen.rule != PAPER and chosen.unused is not None and chosen.unused > asked:
+    for warning in dict.fromkeys((*verdict.warnings, *_much_left(chosen))):
+        if warning not in why:  # a verdict may end with one
+            print_entry("but", f"{chosen.name}: {warning}")
+    _print_more_than_asked(campaign)
+
+
+def _answer(campaign: Campaign, given: str) -> str:
+    """Say where the rule that was chosen stops, with what error, and what the rest brought."""
+    from fastal.stopping.verdict import percent
+
+    run, chosen = campaign.run, campaign.chosen
+    n, whole, falls = run.n_labels, run.n_labels == run.n_pool, _falls(campaign.rmse)
+    if not whole:
+        given += f" within the {n} labels you allow, in a pool of {run.n_pool}"
+    if not chosen.early:
+        text = f"no stop before the end: {given}, you would have used all {n} labels"
+        if falls:
+            return f"{text}, with an error of {chosen.rmse:.3g}."
+        return f"{text}; {_no_fall(campaign.rmse)}."
+    missed = _much_left(chosen)
+    who = f"{_SPEAKERS[chosen.rule]} would have stopped you" if missed else "you could have stopped"
+    text = (
+        f"{given[0].upper()}{given[1:]}, {who} after {chosen.labels} of {n} labels "
+        f"({percent(1 - chosen.labels / n)} of {'the pool' if whole else 'them'} saved) with an "
+        f"error of {chosen.rmse:.3g}"
+    )
+    text += "".join(f", but {warning}" for warning in missed)
+    if chosen.unused is None or not falls:
+        return f"{text}; {_no_fall(campaign.rmse)}."
+    rest = n - chosen.labels
+    others = f"other {rest}" if rest > 1 else "last one"
+    return (
+        f"{text}; all {n} would have brought {campaign.rmse[-1]:.3g}: the {others} brought "
+        f"{percent(chosen.unused)} of the fall of the error."
+    )
+
+
+def _falls(rmse: Array) -> bool:
+    """Return whether the error falls enough for a share of its fall to mean something."""
+    start, end = float(rmse[0]), float(rmse[-1])
+    return end < start and start - end >= LITTLE_FALL * start
+
+
+def _no_fall(rmse: Array) -> str:
+    """Say that labels hardly lower the error, or do not."""
+    start, end, least = float(rmse[0]), float(rmse[-1]), float(rmse.min())
+    text = f"{start:.3g} after one label, {end:.3g} after all {len(rmse)}"
+    if end < start:
+        return f"labels hardly lower the error here: {text}"
+    if start - least >= LITTLE_FALL * start > 0:
+        return f"{NO_FALL}: {text}, though it was {least:.3g} on the way"
+    return f"{NO_FALL}: {text}; none after the first paid"
+
+
+def _much_left(one: Outcome) -> tuple[str, ...]:
+    """Return the warning of a stop with much still to come, of a rule that does not look at it."""
+    from fastal.stopping.verdict import left_warning
+
+    return left_warning(one.left, math.nan) if one.early and one.rule != STILL else ()
+
+
+def _print_more_than_asked(campaign: Campaign) -> None:
+    """Print that the labels after the stop brought more than the share that was asked for."""
+    from fastal.stopping.verdict import percent
+
+    chosen = campaign.chosen
+    if chosen.rule == PAPER or chosen.unused is None or not _falls(campaign.rmse):
+        return
+    if chosen.unused > chosen.setting:
         print_entry(
             "but",
-            f"more than the {percent(asked)} asked for: a share holds about, on average over "
-            "tables, not on each of them; a smaller --share stops later",
+            f"{chosen.name}: more than the {percent(chosen.setting)} asked for: a share holds "
+            "about, on average over tables, not on each of them; a smaller --share stops later",
         )
 
 
@@ -278,7 +320,7 @@ def _why_not(campaign: Campaign) -> str:
 
 def print_outcomes(campaign: Campaign, unit: str) -> None:
     """Print a row per rule, and what the columns are."""
-    from fastal.stopping.verdict import left_warning, percent
+    from fastal.stopping.verdict import percent
 
     head = ["labels used", "still to come", "error then", "unused", "error at the end"]
     rows, end = [["rule", *head]], f"{campaign.rmse[-1]:.3g}"
@@ -298,15 +340,14 @@ def print_outcomes(campaign: Campaign, unit: str) -> None:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print(line.rstrip())
     for one in campaign.outcomes[1:]:
-        if one.early and one.rule == PAPER:
-            for warning in left_warning(one.left, math.nan):
-                print_entry("but", f"{one.name}: {warning}")
+        for warning in _much_left(one):
+            print_entry("but", f"{one.name}: {warning}")
     start, last = float(campaign.rmse[0]), float(campaign.rmse[-1])
     print_entry("error", f"root mean square {unit}; {start:.3g} after one label")
     if not last < start:
         print_entry("unused", NO_FALL)
         return
-    if start - last < LITTLE_FALL * start:
+    if not _falls(campaign.rmse):
         fall = percent((start - last) / start)
         print_entry("but", f"all labels together lower the error by {fall} only")
     print_entry(

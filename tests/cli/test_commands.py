@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, LookAhead, StillToCome, Stopper, learn
+from fastal.cli import campaign
 from fastal.cli.campaign import unused_share
 from fastal.cli.commands import demo
 from fastal.cli.entry import main
@@ -49,6 +50,11 @@ def rows(output):
             found[label] = cells
     assert found.pop("rule") == HEAD
     return {rule: dict(zip(HEAD, cells, strict=True)) for rule, cells in found.items()}
+
+
+def percent_of(cell):
+    """The number of a share in the table; "-" is NaN."""
+    return float("nan") if cell == "-" else float(cell.split()[-2])
 
 
 def one_line(capsys):
@@ -117,13 +123,17 @@ def test_demo_tells_what_learn_finds(capsys, rule):
         ]
         if name == chosen:
             assert (
-                f"after {at} of 50 labels ({1 - at / 50:.0%} of the pool saved)" in said["answer"]
+                f"after {at} of 50 labels ({percent(1 - at / 50)} of the pool saved) with an error "
+                f"of {run.rmse[-1]:.3g}" in said["answer"]
             )
             brought = f"the other {50 - at} brought {percent(unused)} of the fall of the error."
-            assert said["answer"].endswith(brought)
+            end_error = f"; all 50 would have brought {end.rmse[-1]:.3g}: "
+            assert said["answer"].endswith(end_error + brought)
             assert said["why"].startswith(f"{run.verdict}.")
             for warning in run.verdict.warnings:
-                assert warning in said["but"]
+                against = f"{name}: {warning}"
+                assert (against in said["but"]) is (warning not in str(run.verdict))
+    assert re.search(r"\d%", captured.out) is None
     assert "--plot demo.png" in said["picture"]
 
 
@@ -132,10 +142,36 @@ def test_a_stop_of_the_papers_rule_while_much_is_to_come_says_so(capsys, rule):
     assert main(["demo", "--rule", rule]) == 0
     said = words(capsys.readouterr().out)
     warning = "up to 62 % of the movement may still be to come"
-    assert warning in said["but"]
     assert (warning in said["answer"]) is (rule == "paper")
+    # once, whether the verdict ends with it or not
+    assert f"{said['why']} {said['but']}".count(warning) == 1
     if rule == "still":
         assert said["but"] == f"paper 0.001: {warning}"
+
+
+@pytest.mark.parametrize("ends_with_it", [False, True])
+def test_a_warning_of_the_verdict_is_not_said_twice(capsys, monkeypatch, ends_with_it):
+    warning = "up to 62 % of the movement may still be to come"
+    plain = verdict.Verdict.__str__
+
+    def sentence(self):
+        own = plain(self).removesuffix(f"; but {warning}")
+        return f"{own}; but {warning}" if ends_with_it and warning in self.warnings else own
+
+    monkeypatch.setattr(verdict.Verdict, "__str__", sentence)
+    assert main(["demo", "--rule", "paper"]) == 0
+    said = words(capsys.readouterr().out)
+    assert (warning in said["why"]) is ends_with_it
+    assert (f"paper 0.001: {warning}" in said["but"]) is not ends_with_it
+    assert "paper 0.001: the bounds are still falling" in said["but"]
+
+
+def test_a_stop_of_the_forecast_while_much_is_to_come_says_so(capsys):
+    assert main(["demo", "--rule", "lookahead"]) == 0
+    said = words(printed := capsys.readouterr().out)
+    left = rows(printed)["lookahead 0.05"]["still to come"]
+    assert left == "80 %"
+    assert f"lookahead 0.05: up to {left} of the movement may still be to come" in said["but"]
 
 
 def test_demo_what_if_i_accept_more(capsys):
@@ -322,7 +358,9 @@ def test_run_with_given_noise_and_features(capsys, table, tmp_path):
     said = words(printed := capsys.readouterr().out)
     assert "noise variance 0.05 (given)" in said["model"]
     assert said["answer"].startswith("no stop before the end: ")
-    assert "all 30 labels that --max-labels allows, in a pool of 160" in said["answer"]
+    assert "within the 30 labels you allow, in a pool of 160" in said["answer"]
+    end = f"{record['results']['rmse_now']:.3g}"
+    assert said["answer"].endswith(f"you would have used all 30 labels, with an error of {end}.")
     assert re.fullmatch(
         "one label before the end .* % of the movement was still to come .0.1 % asked..",
         said["why"],
@@ -336,10 +374,10 @@ def test_run_counts_savings_from_what_can_be_had(capsys, table):
     assert main(command) == 0
     said = words(printed := capsys.readouterr().out)
     at = int(rows(printed)["still 0.3"]["labels used"].removesuffix(" of 60"))
-    assert (
-        f"after {at} of the 60 labels that --max-labels allows, in a pool of 160" in said["answer"]
-    )
-    assert f"({1 - at / 60:.0%} of them saved)" in said["answer"]
+    assert "within the 60 labels you allow, in a pool of 160" in said["answer"]
+    assert f"after {at} of 60 labels ({percent(1 - at / 60)} of them saved)" in said["answer"]
+    assert main(["run", str(table), "--target", "3", "--max-labels", "160"]) == 0
+    assert "you allow" not in words(capsys.readouterr().out)["answer"]  # the pool ends it
 
 
 def test_run_writes_predictions(capsys, table, tmp_path):
@@ -386,11 +424,44 @@ def test_run_where_labels_do_not_lower_the_error(capsys, tmp_path):
         unused = {cells["unused"] for cells in rows(printed).values()}
         if said["unused"] == "labels do not lower the error here":
             assert unused == {"-"}
-            assert said["answer"].endswith("labels do not lower the error here.")
+            assert re.search(
+                r"; labels do not lower the error here: [\d.]+ after one label, [\d.]+ after all "
+                r"48(; none after the first paid|, though it was [\d.]+ on the way)\.$",
+                said["answer"],
+            )
         else:
             assert "-" not in unused
         seen.add(unused == {"-"})
     assert True in seen
+
+
+def test_run_where_labels_hardly_lower_the_error(capsys, tmp_path):
+    path = tmp_path / "noise.csv"
+    np.savetxt(path, np.random.default_rng(1).normal(size=(200, 2)), delimiter=",")
+    assert main(["run", str(path), "--target", "2"]) == 0
+    said = words(printed := capsys.readouterr().out)
+    first = re.search(r"; ([\d.]+) after one label", said["error"])[1]
+    end = rows(printed)["still 0.05"]["error at the end"]
+    assert 0.9 * float(first) < float(end) < float(first)
+    assert said["answer"].endswith(
+        f"; labels hardly lower the error here: {first} after one label, {end} after all 160."
+    )
+    assert "asked for" not in said["but"]  # a share of chance
+
+
+@pytest.mark.parametrize(
+    ("rmse", "text"),
+    [
+        ([1.0, 0.5, 0.95], "hardly lower the error here: 1 after one label, 0.95 after all 3"),
+        ([1.0, 0.95, 1.0], "1 after one label, 1 after all 3; none after the first paid"),
+        ([1.0, 0.5, 1.5], "1 after one label, 1.5 after all 3, though it was 0.5 on the way"),
+        ([0.0, 0.0], "0 after one label, 0 after all 2; none after the first paid"),
+    ],
+)
+def test_the_words_for_an_error_that_does_not_fall(rmse, text):
+    assert not campaign._falls(np.array(rmse))
+    assert campaign._no_fall(np.array(rmse)).endswith(text)
+    assert campaign._falls(np.array([1.0, 0.5, 0.9 - 1e-9]))
 
 
 def test_unused_is_a_share():
@@ -413,12 +484,17 @@ def test_the_advice_on_a_table_where_the_papers_rule_stops_early(capsys, tmp_pat
     for seed in "0", "1":
         assert main(["run", str(path), "--target", "7", "--seed", seed]) == 0
         said = words(printed := capsys.readouterr().out)
-        still, paper, _ = rows(printed).values()
+        still, paper, look = rows(printed).values()
         assert int(paper["labels used"].split()[0]) < 50
         assert int(still["labels used"].split()[0]) > 492 / 3
         assert float(still["unused"].removesuffix(" %").removeprefix("less than ")) <= 5
-        left = paper["still to come"]
-        assert said["but"] == f"paper 0.001: up to {left} of the movement may still be to come"
+        assert percent_of(paper["still to come"]) > 10
+        # of each rule that does not look at it, and once
+        assert said["but"] == "; ".join(
+            f"{rule}: up to {cells['still to come']} of the movement may still be to come"
+            for rule, cells in (("paper 0.001", paper), ("lookahead 0.05", look))
+            if percent_of(cells["still to come"]) > 10
+        )
 
 
 def test_run_scale_of_the_table_does_not_matter(capsys, table, tmp_path):
@@ -431,7 +507,9 @@ def test_run_scale_of_the_table_does_not_matter(capsys, table, tmp_path):
     for path in (table, scaled):
         assert main(["run", str(path), "--target", "3"]) == 0
         answers.append(words(capsys.readouterr().out)["answer"])
-    assert answers[0] == answers[1]
+    huge = r"[\d.]+e\+2\d\d"  # an error, in units of the target
+    assert len(re.findall(huge, answers[1])) == 2
+    assert answers[0] == re.sub(huge, lambda n: f"{float(n[0]) / 1e250:.3g}", answers[1])
 
 
 def test_run_too_small_to_stop(capsys, tmp_path):

@@ -13,7 +13,9 @@ import pytest
 
 import fastal.stopping.sequential
 from fastal import StillToCome, Stopper
+from fastal.cli.commands import watch
 from fastal.cli.entry import main
+from fastal.stopping.verdict import Verdict
 
 FASTAL = [sys.executable, "-m", "fastal", "watch"]
 PIPE = subprocess.PIPE
@@ -89,7 +91,8 @@ def as_expected(stopper, bounds):
 
 def said(verdict):
     """A verdict and what speaks against it, as on a plain line."""
-    return "; but ".join((str(verdict), *verdict.warnings))
+    sentence = str(verdict)  # it may end with one of them
+    return "; but ".join((sentence, *(one for one in verdict.warnings if one not in sentence)))
 
 
 # in this process --------------------------------------------------------------------------------
@@ -194,6 +197,25 @@ def test_a_stop_while_the_bounds_are_high_says_so(feed, capsys):
     assert main(["watch"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.endswith("; but the bounds still stand at 27 % of their peak")
+
+
+@pytest.mark.parametrize("ends_with_it", [False, True])
+def test_a_warning_of_the_verdict_is_not_said_twice(feed, capsys, monkeypatch, ends_with_it):
+    warning = "; but the bounds still stand at 27 % of their peak"
+    plain = Verdict.__str__
+
+    def sentence(self):
+        return plain(self).removesuffix(warning) + (warning if ends_with_it and self.stop else "")
+
+    monkeypatch.setattr(Verdict, "__str__", sentence)
+    bounds = [*range(90, 99), *range(1, 10)]
+    feed("".join(f"{bound}\n" for bound in bounds))
+    assert main(["watch"]) == 0
+    assert capsys.readouterr().out.count(warning) == 1
+    stopper = Stopper()
+    stopper.extend(bounds)
+    watch._print_end(stopper)  # what follows the live line of a terminal
+    assert capsys.readouterr().out.count(warning.removeprefix("; but ")) == 1
 
 
 def test_input_ends_without_a_stop(tmp_path, feed, capsys):
@@ -525,7 +547,9 @@ def test_pipe_line_by_line(options):
             if options:
                 assert json.loads(line) == expected
             else:
-                words = "; but ".join((expected["verdict"], *expected["warnings"]))
+                sentence = expected["verdict"]
+                others = [one for one in expected["warnings"] if one not in sentence]
+                words = "; but ".join((sentence, *others))
                 assert line.rstrip().endswith("  " + words)
         assert expected["stop"] is True
         # Standard input is still open: the process ends by itself.
@@ -648,7 +672,9 @@ def test_live_line(columns):
     live, *rest = screen.split("\n")
     stopper = Stopper()
     stopper.extend(BOUNDS[:STOP])
-    warnings = [f"warning: {text}" for text in stopper.verdict.warnings]
+    sentence = str(stopper.verdict)  # it may end with one of them
+    others = [text for text in stopper.verdict.warnings if text not in sentence]
+    warnings = [f"warning: {text}" for text in others]
     assert rest == [str(stopper.verdict), *warnings, ""]
     first, *states = live.split("\r")
     assert first == ""

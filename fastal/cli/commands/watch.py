@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
     from fastal.stopping.still import StillToCome
     from fastal.stopping.stopper import Stopper
+    from fastal.stopping.verdict import Decision
 
 HORIZON = "how many labels you could buy at most, counted in bounds"
 
@@ -275,7 +276,7 @@ class _Report:
         shown = "-" if math.isnan(number) else f"{number:.2g}"
         line = f"{n:<5}  {bound:<12.6g}  {shown:<8}  {sentence}"
         if not self._live:
-            line += "".join(f"; but {warning}" for warning in verdict.warnings)
+            line += "".join(f"; but {warning}" for warning in _unsaid(verdict))
             # Flushed, so that a program at the other end of a pipe has the answer at once.
             print(line, flush=True)
             return
@@ -298,10 +299,16 @@ def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def _unsaid(verdict: Decision) -> list[str]:
+    """Return the warnings that the verdict's own sentence does not end with."""
+    sentence = str(verdict)
+    return [warning for warning in verdict.warnings if warning not in sentence]
+
+
 def _print_end(stopper: Stopper | StillToCome) -> None:
     verdict = stopper.verdict
     print(verdict)
-    for warning in verdict.warnings:
+    for warning in _unsaid(verdict):
         print(f"warning: {warning}")
 
 
