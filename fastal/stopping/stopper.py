@@ -126,8 +126,10 @@ class Stopper(ByBounds):
     go on: 4 runs, p = 0.025
     >>> stopper.push(1.8)
     True
-    >>> print(stopper.verdict)
-    stop after 15 bounds: 2 runs where 8.5 are expected (p = 3.1e-04 <= 0.001)
+    >>> print(stopper.verdict.reason)
+    2 runs where 8.5 are expected (p = 3.1e-04 <= 0.001)
+    >>> stopper.verdict.warnings
+    ('the bounds still stand at 54 % of their peak',)
     """
 
     _settings: ClassVar[tuple[str, ...]] = (

@@ -199,7 +199,8 @@ def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
         return ()
     high = values >= runs_test(values).cutoff  # NumPy's median overflows for huge values
     half = len(values) // 2
-    if high[:half].sum() <= high[len(values) - half :].sum():
+    # where the median is the least value, nothing lies below it
+    if not high.all() and high[:half].sum() <= high[len(values) - half :].sum():
         found.append(ROSE)
     last = values[half:]
     if len(last) >= FEWEST:  # also at the earliest stop

@@ -72,7 +72,7 @@ def test_a_run_with_a_stop():
     at, loss = first.n_labels, first.errors[-1]
     run = first.resume()
     bounds, errors = plot_run(run)
-    warnings = "; ".join(run.verdict.warnings)
+    warnings = "; ".join(w for w in run.verdict.warnings if w not in str(run.verdict))
     assert " ".join(title(bounds).split()) == f"{run.verdict} warning: {warnings}"
     assert "the first comes with label 2" in bounds.child_axes[0].get_xlabel()
     lines = drawn(errors)
