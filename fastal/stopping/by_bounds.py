@@ -70,6 +70,9 @@ class Tracker(Protocol):
         """Take over the stop of another one, as it was."""
 
 
+# How often a reader looks again when another thread has just pushed.
+RETRIES = 100
+
 # Keys of a saved criterion, besides its settings.
 STATE = ("gp", "bounds", "expected", "stopped_at", "left", "level", "evidence", "fit")
 
@@ -442,12 +445,14 @@ class ByBounds(Criterion):
     @property
     def bounds(self) -> NDArray[np.float64]:
         """All bounds in order, as a new array."""
-        out = np.empty(self._tracker.n_pushed)
-        try:
-            self._tracker.values(out)
-        except ValueError:  # of the length
-            raise RuntimeError("another thread has pushed meanwhile: ask again") from None
-        return out
+        for _ in range(RETRIES):
+            out = np.empty(self._tracker.n_pushed)
+            try:
+                self._tracker.values(out)
+            except ValueError:  # of the length: another thread has pushed meanwhile
+                continue
+            return out
+        raise RuntimeError("another thread has pushed meanwhile: ask again")
 
     @property
     def history(self) -> NDArray[np.float64]:

@@ -86,12 +86,13 @@ class _Composition(Criterion):
     @property
     def verdict(self) -> Decision:
         """The decision with the reasons, and the warnings, of the members that made it."""
-        said: Decision = super().verdict
-        if not said.stop:
-            return said
-        deciding = [member for member in self.members if member.stopped_at is not None]
-        found = (warning for member in deciding for warning in member.verdict.warnings)
-        return replace(said, warnings=tuple(dict.fromkeys(found)))
+        with self._lock():  # all of one moment
+            said: Decision = super().verdict
+            if not said.stop:
+                return said
+            deciding = [member for member in self.members if member.stopped_at is not None]
+            found = (warning for member in deciding for warning in member.verdict.warnings)
+            return replace(said, warnings=tuple(dict.fromkeys(found)))
 
     def extend(self, values: Any) -> int | None:
         """Give each number to every member; return the number of bounds at the stop, or None.
