@@ -60,7 +60,7 @@ def small_campaign():
 @contextlib.contextmanager
 def small_paper():
     """The experiments of the paper with data that are fitted in no time."""
-    from fastal.studies import bound_gap, decision, protocol
+    from fastal.studies import bound_gap, decision, protocol, simulators
 
     def problem(name, seed=0):
         return small_problem()._replace(name=name)
@@ -70,6 +70,8 @@ def small_paper():
         for constant in ("CLASSIFIER_FIT_ROWS", "TIGHTNESS_POOL", "TIGHTNESS_TEST"):
             patch.setattr(bound_gap, constant, 8)
         patch.setattr(protocol, "problem", problem)
+        patch.setattr(simulators, "ROWS", 12)
+        patch.setattr(simulators, "FIT_ROWS", 8)
         patch.setattr(decision, "TEST_ROWS", 1)
         yield
 
@@ -313,7 +315,7 @@ CALLS = {
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
-    "simulator": Call(name="branin", seed=0),
+    "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),
     "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
