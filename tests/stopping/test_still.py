@@ -30,6 +30,7 @@ from fastal import (
     still_to_come,
     stopping_time,
 )
+from fastal.stopping import stop_warnings
 
 NAN = math.nan
 
@@ -698,6 +699,11 @@ def test_left_and_level_of_a_stopper():
     assert math.isnan(negative.level)
     told.reset()
     assert math.isnan(told.left)
+
+
+def test_where_the_median_is_the_least_value_nothing_rose():
+    assert stop_warnings(np.r_[np.ones(5), np.zeros(10)]) == ()
+    assert stop_warnings(np.ones(12)) == ()
 
 
 def test_on_a_negligible_rest_there_is_no_warning():
