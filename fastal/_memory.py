@@ -36,5 +36,29 @@ def check(need: int, what: str, advice: str) -> None:
         raise MemoryError(f"{what} needs {_size(need)}, this machine has {_size(there)}: {advice}")
 
 
+def check_next(need: int, taken: int, what: str, labels: int) -> None:
+    """Raise a MemoryError if the next part of a growing matrix is more than the machine has.
+
+    Parameters
+    ----------
+    need : int
+        Bytes of the next part.
+    taken : int
+        Bytes that the matrix has already.
+    what : str
+        What needs them.
+    labels : int
+        Labels of one part.
+    """
+    there = int(SHARE * machine())
+    if need + taken > there:
+        fit = there // need * labels
+        raise MemoryError(
+            f"{what}, needs {_size(need)} more besides {_size(taken)}; this machine has "
+            f"{_size(machine())}, which is enough for about {fit} labels: lower `max_labels` or "
+            "take a part of the pool"
+        )
+
+
 def _size(number: int) -> str:
     return f"{number / 1e9:.1f} GB" if number < 10**18 else "more than 10^9 GB"

@@ -19,6 +19,7 @@ FORMAT = 1  # version of a state, unless its kind has one of its own
 HOMES = {
     "AllOf": "fastal.stopping.compose",
     "AnyOf": "fastal.stopping.compose",
+    "AsBoundsCome": "fastal.studies.campaign",
     "CrossValidation": "fastal.criteria.experiments",
     "ErrorStability": "fastal.criteria.predictions",
     "FixedBudget": "fastal.stopping.budget",
@@ -32,6 +33,7 @@ HOMES = {
     "MinLabels": "fastal.stopping.budget",
     "OverallUncertainty": "fastal.criteria.predictions",
     "PACBayes": "fastal.criteria.experiments",
+    "RefitShares": "fastal.studies.campaign",
     "StabilizingPredictions": "fastal.criteria.predictions",
     "StillToCome": "fastal.stopping.still",
     "Stopper": "fastal.stopping.stopper",

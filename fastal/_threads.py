@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import ref
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
 # Around what is below in this module. It may be entered again by the same thread: an object that
@@ -191,6 +192,14 @@ def workers(threads: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(threads, initializer=_limit_here)
+
+
+def map_blocks(call: Callable[[int], Any], starts: range, threads: int) -> list[Any]:
+    """Return what a call gives for each block, inside `one_blas_thread`."""
+    if threads == 1 or len(starts) == 1:  # a thread costs more than many a block
+        return list(map(call, starts))
+    with workers(threads) as pool:
+        return list(pool.map(call, starts))
 
 
 def _limit_here() -> None:

@@ -20,6 +20,8 @@ from fastal import (
     learn,
     simulate,
 )
+from fastal.criteria.held_out import LeaveOneOut
+from fastal.studies.campaign import AsBoundsCome
 from fastal.studies.label_cost import RULES, Curve, Tradeoff
 from fastal.studies.protocol import Problem, campaigns
 
@@ -60,7 +62,7 @@ def small_campaign():
 @contextlib.contextmanager
 def small_paper():
     """The experiments of the paper with data that are fitted in no time."""
-    from fastal.studies import bound_gap, decision, protocol, simulators
+    from fastal.studies import bound_gap, campaign, decision, protocol, simulators
 
     def problem(name, seed=0):
         return small_problem()._replace(name=name)
@@ -73,6 +75,9 @@ def small_paper():
         patch.setattr(simulators, "ROWS", 12)
         patch.setattr(simulators, "FIT_ROWS", 8)
         patch.setattr(decision, "TEST_ROWS", 1)
+        # campaigns that fit on the way: at most 11 labels
+        patch.setattr(campaign, "TEST_ROWS", 1)
+        patch.setattr(campaign, "_loaded", lambda name: (X[:12], Y[:12]))
         yield
 
 
@@ -94,10 +99,16 @@ def foreign_model():
     return gaussian_process.GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X[:5], Y[:5])
 
 
+def small_learner():
+    return learner(gp(), Stopper(), (0.5, -0.2, 0.1))
+
+
 # What a method is called on; the others are those of the saved states.
 OBJECTS = {
-    "ActiveLearner": lambda: learner(gp(), Stopper(), (0.5, -0.2, 0.1)),
+    "ActiveLearner": small_learner,
     "AllOf": lambda: pushed(Stopper(noise=0.1)) & MinLabels(3),
+    "AsBoundsCome": lambda: AsBoundsCome(pushed(Stopper(noise=0.1))),
+    "LeaveOneOut": lambda: LeaveOneOut(np.zeros(3), np.ones(3), np.ones(3)),
     "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
     "Campaigns": small_campaign,
     "Criterion": lambda: pushed(FixedBudget(5)),
@@ -268,19 +279,26 @@ CALLS = {
         predictions=[[0, 1, 1]] * 3, cutoff=0.9, window=2, each="predictions"
     ),
     # learning
-    "ActiveLearner": Call(LEARN, X=X),
+    "ActiveLearner": Call(LEARN, X=X, refit=1.5),
+    "ActiveLearner.ask": Call(n=1),
+    "ActiveLearner.correct": Call(index=lambda: int(small_learner().run().indices[0]), y=0.5),
+    "ActiveLearner.extend_pool": Call(X_new=[[0.1, 0.2]]),
     "ActiveLearner.from_dict": Call(state=lambda: good_state("ActiveLearner"), X=POOL),
     "ActiveLearner.run": Call(test=([[0.1, 0.2]], [0.5]), threads=1),
-    "ActiveLearner.tell": Call(y=0.5),
+    "ActiveLearner.tell": Call(y=0.5, index=lambda: int(small_learner().pending[0]), noise=0.1),
     "Run.resume": Call(labels=Y, max_labels=6, test=TEST, threads=1, called={"labels": "y"}),
     "learn": Call(
-        LEARN, X=X, y_or_oracle=Y, test=TEST, threads=1, progress=False,
+        LEARN, X=X, y_or_oracle=Y, test=TEST, threads=1, progress=False, refit=1.5,
         called={"y_or_oracle": "y"},
     ),
+    "next_refit": Call(t=8, growth=1.5, endless=("t",)),
+    "after_correction": Call(bounds=[0.5, 0.25, 0.125]),
+    "refitted": Call(campaign=small_learner, at_edge=False),
     # forecasts
     "Forecast.bought_by": Call(labels=2),
     "Forecast.labels_at_price": Call(price=0.1),
     "Forecast.labels_for": Call(eps=0.1),
+    "Forecast.labels_for_rmse": Call(eps=0.1),
     "forecast": Call(
         X=POOL, gp=gp, labelled=[0], horizon=5, reference=POOL[:3].tolist(), samples=4, seed=0,
         modes={"samples": {"reference": None}},
@@ -307,7 +325,8 @@ CALLS = {
     "sign_of_sine": Call(n=5, rng=lambda: np.random.default_rng(0), endless="n"),
     "simulate": Call(
         LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
-        n_jobs=1, progress=False, few=("n_runs", "seed", "n_jobs"), endless=("n_runs",),
+        n_jobs=1, progress=False, refit=1.5, few=("n_runs", "seed", "n_jobs"),
+        endless=("n_runs",),
     ),
     "recompute_from": Call(
         model=foreign_model, initial=1, order=[1, 0, 2, 3, 4], X=X[:5].tolist(), y=Y[:5].tolist(),
@@ -315,6 +334,8 @@ CALLS = {
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
+    "campaign_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
+    "LeaveOneOut.share_within": Call(deviations=1.0),
     "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),
     "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),

@@ -58,9 +58,8 @@ def _in_pairs(builder: Any, terms: list[Any]) -> Any:
     return terms[0]
 
 
-def _emit(builder: Any, rows: list[Any], x: Any, length: Any) -> list[Any]:
+def _emit(builder: Any, rows: list[Any], x: Any, length: Any, parts: int) -> list[Any]:
     """Emit the products of the first entries at x with those at each of the rows; all pointers."""
-    parts = max(1, UNDER_WAY // len(rows))
 
     def load(pointer: Any, at: Any, kind: Any) -> Any:
         place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
@@ -111,6 +110,23 @@ def _dots(typing_context: Any, rows: Any, x: Any, n: Any) -> Any:  # Numba's for
 
     rows : tuple of 1, 2, 4 or 8 arrays (>= n,).  x : (>= n,).  All C-contiguous.
     """
+    return _signature_of(rows, x, max(1, UNDER_WAY // len(rows)))
+
+
+def _dot_as_in_four(typing_context: Any, row: Any, x: Any, n: Any) -> Any:  # Numba's form
+    """Return what `dots` gives a row that is one of four: sums are in that order."""
+    signature, emit = _signature_of(types.UniTuple(row, 1), x, UNDER_WAY // 4)
+
+    def emit_one(context: Any, builder: Any, one: Any, arguments: Any) -> Any:
+        rows = context.make_tuple(builder, signature.args[0], arguments[:1])
+        found = emit(context, builder, signature, (rows, *arguments[1:]))
+        return builder.extract_value(found, 0)
+
+    return types.float64(row, x, types.int64), emit_one
+
+
+def _signature_of(rows: Any, x: Any, parts: int) -> Any:
+    """Return Numba's signature and the code, with so many vectors of each row under way."""
     if not all(kind.layout == "C" and kind.ndim == 1 for kind in (*rows, x)):
         raise TypingError("`dots` takes contiguous vectors")
 
@@ -121,17 +137,22 @@ def _dots(typing_context: Any, rows: Any, x: Any, n: Any) -> Any:  # Numba's for
         kinds, (row_tuple, x_array, length) = signature.args, arguments
         arrays = cgutils.unpack_tuple(builder, row_tuple, len(kinds[0]))
         pointers = [data(kind, array) for kind, array in zip(kinds[0], arrays, strict=True)]
-        sums = _emit(builder, pointers, data(kinds[1], x_array), length)
+        sums = _emit(builder, pointers, data(kinds[1], x_array), length, parts)
         return context.make_tuple(builder, signature.return_type, sums)
 
     return types.UniTuple(types.float64, len(rows))(rows, x, types.int64), emit
 
 
 dots: Any
+dot_as_in_four: Any
 if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
 
     def dots(rows: Any, x: Any, n: int) -> Any:
         return tuple(float(np.dot(row[:n], x[:n])) for row in rows)
 
+    def dot_as_in_four(row: Any, x: Any, n: int) -> Any:
+        return float(np.dot(row[:n], x[:n]))
+
 else:
     dots = intrinsic(_dots)
+    dot_as_in_four = intrinsic(_dot_as_in_four)

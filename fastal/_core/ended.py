@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastal._core.jit import jit
 from fastal._core.symbols import rule_push
 
-# All labels are there; the rule stopped; a label cannot be taken (the status says why).
-DONE, STOPPED, FAILED = 0, 1, 2
+# All labels are there; the rule stopped; a label cannot be taken (the status says why); there is no
+# room for another one.
+DONE, STOPPED, FAILED, FULL = 0, 1, 2, 3
 
 
 @jit

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from fastal._core.covariance import covariance_row
 from fastal._core.jit import jit
-from fastal._core.selection_lazy import ROWS, complete_rows
+from fastal._core.symbols import dgemm, dtrsm
 from fastal._types import Array
+
+# Rows of a test set that are in memory at a time.
+ROWS = 512
 
 # Columns of the test set's rows that one product of matrices completes.
 PANEL = 48
-
-__all__ = ["PANEL", "ROWS", "add_block", "expected_loss", "root_mean_square"]
 
 
 @jit
@@ -28,6 +32,53 @@ def expected_loss(total: float, count: float, noise: float) -> float:
 def root_mean_square(squares: float, count: float) -> float:
     """Return the root of the mean of `count` squares whose sum is given."""
     return math.sqrt(squares / count)
+
+
+@jit
+def complete_rows(
+    kind: int,
+    amplitude: float,
+    X: Array,
+    V: Array,
+    Zl: Array,
+    rows: Array,
+    first: int,
+    last: int,
+    low: int,
+    high: int,
+) -> None:
+    """Compute the entries `first` to `last` of the rows `low` to `high`, with one thread of BLAS.
+
+    X : (d, >= high).  V : (>= high, T), written.  Zl : (d, T).  rows : (last - first, T), from
+    `GaussianSelection.factor_panels`.
+    """
+    for i in range(low, high):
+        covariance_row(kind, amplitude, Zl, first, last, X, i, V[i])
+    # In the eyes of BLAS, which goes column by column, V is V^T:  V^T = L_p^-1 (K^T - L_0 V_0^T)
+    text = np.empty(4, dtype=np.uint8)
+    text[0], text[1], text[2], text[3] = 84, 78, 76, 85  # T, N, L, U
+    blas_ints = np.empty(4, dtype=np.int32)
+    blas_ints[0], blas_ints[1], blas_ints[2], blas_ints[3] = (
+        last - first,
+        high - low,
+        first,
+        V.shape[1],
+    )
+    real = np.empty(2)
+    real[0], real[1] = -1.0, 1.0
+    c, w, r = text.ctypes.data, blas_ints.ctypes.data, real.ctypes.data
+    target = V.ctypes.data + 8 * (low * V.shape[1] + first)
+    if first > 0:
+        dgemm(
+            c, c + 1, w, w + 4, w + 8, r, rows.ctypes.data, w + 12,
+            V.ctypes.data + 8 * low * V.shape[1], w + 12, r + 8, target, w + 12,
+        )  # fmt: skip
+    dtrsm(
+        c + 2, c + 3, c, c + 1, w, w + 4, r + 8, rows.ctypes.data + 8 * first, w + 12, target,
+        w + 12,
+    )  # fmt: skip
+    # a later use keeps the arguments alive until here
+    text[0], blas_ints[0], real[0] = 0, 0, 0.0
 
 
 @jit

@@ -18,6 +18,15 @@ _ADAPTERS = {
     "fastal": "own",
 }
 
+# Package of a loop around a model -> where its model is.
+_WAYS_IN = {
+    "ax": "the BoTorch model of its surrogate, `adapter.generator.surrogate.model`",
+    "bayes_opt": "`optimizer._gp`, which lacks the last label until the next `suggest`",
+    "bofire": "the BoTorch model of a surrogate, `surrogate.model`",
+    "emukit": "`wrapper.model`",
+    "skopt": "`optimizer.models[-1]`; there is none in the initial phase",
+}
+
 
 def update_from(criterion: Any, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
     """Give a criterion the bounds of new labels, from the model before it is fitted to them.
@@ -126,6 +135,9 @@ def _adapter_of(model: Any) -> Any:
 
 
 def _unknown(model: Any, name: str, instead: str) -> TypeError:
+    way_in = _WAYS_IN.get(type(model).__module__.partition(".")[0])
+    if way_in is not None:
+        instead = f"give the model within it, {way_in}"
     return TypeError(
         f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch or "
         f"BoTorch, got a {type(model).__name__}; {instead}"

@@ -94,7 +94,11 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
     """
     if order is None and X is None and y is None and is_own(model):
         # fastal's own models have the factor, and the bounds with it.
-        return Recomputed(model.bounds(), bool(getattr(model, "at_edge", False)))
+        found = Recomputed(model.bounds(), bool(getattr(model, "at_edge", False)))
+        if hasattr(model, "label_noise"):  # classes have none
+            prior = np.array([model.amplitude])
+            _warn_if_exact(model, model.label_noise, prior, "`model` (fastal)")
+        return found
     trained, name = ask_trained(model, Asked(X, y, ordered=order is not None))
     cov, labels, noise, mean = _checked(trained, name)
     L = None

@@ -126,14 +126,14 @@ def add_seed(parser: argparse.ArgumentParser, what: str, default: int = 0) -> No
     )
 
 
-def add_runs_and_jobs(parser: argparse.ArgumentParser) -> None:
+def add_runs_and_jobs(parser: argparse.ArgumentParser, runs: int = 100) -> None:
     """Add ``--runs`` and ``--jobs``, of commands that simulate."""
     parser.add_argument(
         "--runs",
         type=integer_argument(1),
-        default=100,
+        default=runs,
         metavar="N",
-        help="campaigns (default: 100)",
+        help=f"campaigns (default: {runs})",
     )
     parser.add_argument(
         "--jobs",
@@ -162,9 +162,9 @@ def add_labelled_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_study_options(parser: argparse.ArgumentParser, out: str | None) -> None:
+def add_study_options(parser: argparse.ArgumentParser, out: str | None, runs: int = 100) -> None:
     """Add what all studies take; `out` is the folder that files go to by default."""
-    add_runs_and_jobs(parser)
+    add_runs_and_jobs(parser, runs)
     add_seed(parser, "seed of all that is random")
     parser.add_argument(
         "--out",

@@ -211,28 +211,35 @@ _SPEAKERS = {PAPER: "the paper's rule", LOOK_AHEAD: "the forecast"}
 
 def print_answer(campaign: Campaign, given: str) -> None:
     """Print the decision of the rule that was chosen, and the reasons for and against it."""
+    for label, text in answer_entries(campaign, given):
+        print_entry(label, text)
+
+
+def answer_entries(campaign: Campaign, given: str) -> list[tuple[str, str]]:
+    """Return the decision of the rule that was chosen, and the reasons for and against it."""
     from fastal.stopping.verdict import ROSE
 
     run, chosen = campaign.run, campaign.chosen
     verdict = chosen.criterion.verdict
-    print_entry("answer", _answer(campaign, given))
     why = f"{verdict}." if chosen.early or chosen.rule != STILL else _why_not(campaign)
     if chosen.rule == PAPER and chosen.early and ROSE not in verdict.warnings:
         why += (
             " Bounds that were high have become low: labels no longer move the model as they did."
         )
-    print_entry("why", why)
+    entries = [("answer", _answer(campaign, given)), ("why", why)]
     if not chosen.early:
         from fastal.stopping.verdict import NO_STOP, no_stop_reason
 
         reason = no_stop_reason(run.bounds)
         if reason in NO_STOP:
-            print_entry("suggests", f"{reason}. {NO_STOP[reason]}")
-        return
-    for warning in dict.fromkeys((*verdict.warnings, *_much_left(chosen))):
-        if warning not in why:  # a verdict may end with one
-            print_entry("but", f"{chosen.name}: {warning}")
-    _print_more_than_asked(campaign)
+            entries.append(("suggests", f"{reason}. {NO_STOP[reason]}"))
+        return entries
+    entries += [
+        ("but", f"{chosen.name}: {warning}")
+        for warning in dict.fromkeys((*verdict.warnings, *_much_left(chosen)))
+        if warning not in why  # a verdict may end with one
+    ]
+    return entries + _more_than_asked(campaign)
 
 
 def _answer(campaign: Campaign, given: str) -> str:
@@ -290,19 +297,20 @@ def _much_left(one: Outcome) -> tuple[str, ...]:
     return left_warning(one.left, math.nan) if one.early and one.rule != STILL else ()
 
 
-def _print_more_than_asked(campaign: Campaign) -> None:
-    """Print that the labels after the stop brought more than the share that was asked for."""
+def _more_than_asked(campaign: Campaign) -> list[tuple[str, str]]:
+    """Say that the labels after the stop brought more than the share that was asked for."""
     from fastal.stopping.verdict import percent
 
     chosen = campaign.chosen
     if chosen.rule == PAPER or chosen.unused is None or not _falls(campaign.rmse):
-        return
-    if chosen.unused > chosen.setting:
-        print_entry(
-            "but",
-            f"{chosen.name}: more than the {percent(chosen.setting)} asked for: a share holds "
-            "about, on average over tables, not on each of them; a smaller --share stops later",
-        )
+        return []
+    if not chosen.unused > chosen.setting:
+        return []
+    text = (
+        f"{chosen.name}: more than the {percent(chosen.setting)} asked for: a share holds about, "
+        "on average over tables, not on each of them; a smaller --share stops later"
+    )
+    return [("but", text)]
 
 
 def _why_not(campaign: Campaign) -> str:
@@ -318,8 +326,8 @@ def _why_not(campaign: Campaign) -> str:
     )
 
 
-def print_outcomes(campaign: Campaign, unit: str) -> None:
-    """Print a row per rule, and what the columns are."""
+def outcome_rows(campaign: Campaign) -> list[list[str]]:
+    """Return a row per rule, as texts, below the names of the columns."""
     from fastal.stopping.verdict import percent
 
     head = ["labels used", "still to come", "error then", "unused", "error at the end"]
@@ -334,6 +342,14 @@ def print_outcomes(campaign: Campaign, unit: str) -> None:
             "-" if one.unused is None else percent(one.unused),
             end,
         ])  # fmt: skip
+    return rows
+
+
+def print_outcomes(campaign: Campaign, unit: str) -> None:
+    """Print a row per rule, and what the columns are."""
+    from fastal.stopping.verdict import percent
+
+    rows = outcome_rows(campaign)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[0] = max(widths[0], LABEL - 2)
     for row in rows:

@@ -11,6 +11,7 @@ from fastal.cli.arguments import Parser, in_options
 from fastal.cli.commands.compare import add_compare
 from fastal.cli.commands.demo import add_demo
 from fastal.cli.commands.forecast import add_forecast
+from fastal.cli.commands.next import add_next
 from fastal.cli.commands.reproduce import add_reproduce
 from fastal.cli.commands.run import add_run
 from fastal.cli.commands.runs import add_runs
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 success, 2 wrong use or bad input; `watch`: 0 stop, 3 the input ended
-        without one.
+        without one; `next`: 0 stop, 3 go on.
 
     Examples
     --------
@@ -113,6 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_demo(commands)
     add_run(commands)
+    add_next(commands)
     add_forecast(commands)
     add_simulate(commands)
     add_compare(commands)

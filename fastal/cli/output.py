@@ -74,14 +74,14 @@ def write_run(folder: str, record: dict[str, Any], run: Run) -> None:
     )
 
 
-def print_entry(label: str, text: str) -> None:
+def print_entry(label: str, text: str, width: int = LABEL) -> None:
     """Print one labelled entry, like those of ``fastal runs``, in lines that can be read."""
-    indent = " " * LABEL
+    indent = " " * width
     print(
         textwrap.fill(
             text,
             WIDTH,
-            initial_indent=label.ljust(LABEL),
+            initial_indent=label.ljust(width),
             subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,

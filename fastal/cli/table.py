@@ -104,13 +104,7 @@ def read_table(
     ((20, 2), ('a', 'b'), 'y')
     """
     name = str(path)
-    rows = _cells(name, _file_text(name, path))
-    try:
-        line, first = next(rows)
-    except StopIteration:
-        raise TableError(f"{name}: the file is empty") from None
-    has_header = any(cell and parse_number(cell) is None for cell in first)
-    columns = _Columns(name, first if has_header else [""] * len(first), has_header)
+    columns, rows = read_cells(path)
     y_column = columns.find(target)
     mark = None if labelled is None else columns.find(labelled)
     x_columns = columns.find_features(features, y_column, mark)
@@ -118,8 +112,6 @@ def read_table(
     used = [*x_columns, y_column]
     lines: list[int] = []
     values: list[list[float]] = []
-    if not has_header:
-        rows = itertools.chain([(line, first)], rows)
     for line, cells in rows:
         lines.append(line)
         if partly and columns.is_unlabelled(line, cells, y_column, mark):
@@ -142,16 +134,61 @@ def read_table(
     )
 
 
-class _Columns:
-    """The columns of one file: finds them, names them, reads their cells."""
+def read_cells(path: str | os.PathLike[str]) -> tuple[Columns, Iterator[tuple[int, list[str]]]]:
+    """Read a text file as cells, whatever stands in them.
 
-    def __init__(self, file: str, names: list[str], has_header: bool) -> None:
+    Parameters
+    ----------
+    path : path
+        As in `read_table`.
+
+    Returns
+    -------
+    columns : Columns
+        Their names.
+    rows : iterator
+        The line of the file that each row ends on, and its cells.
+    """
+    name = str(path)
+    rows = _cells(name, _file_text(name, path))
+    try:
+        line, first = next(rows)
+    except StopIteration:
+        raise TableError(f"{name}: the file is empty") from None
+    has_header = any(cell and parse_number(cell) is None for cell in first)
+    if not has_header:
+        rows = itertools.chain([(line, first)], rows)
+    return Columns(name, first if has_header else [""] * len(first), has_header), rows
+
+
+class Columns:
+    """The columns of one file: finds them, names them, reads their cells.
+
+    Parameters
+    ----------
+    file : str
+        The file, for messages.
+    names : list of str
+        Name of each column; empty if it has none.
+    has_header : bool
+        Whether names stand in the file.
+    unit : str
+        What a row of the file is called.
+    """
+
+    def __init__(self, file: str, names: list[str], has_header: bool, unit: str = "line") -> None:
         self._file, self._names, self._has_header = file, names, has_header
+        self.unit = unit
+
+    def __len__(self) -> int:
+        return len(self._names)
 
     def label(self, column: int) -> str:
+        """Return the name of a column; "column 3" if it has none."""
         return self._names[column] or f"column {column + 1}"
 
     def shown(self, column: int) -> str:
+        """Return how messages call a column."""
         name = self._names[column]
         return f"column {short_repr(name)}" if name else f"column {column + 1}"
 
@@ -181,6 +218,7 @@ class _Columns:
     def find_features(
         self, wanted: Sequence[str | int] | None, target: int, mark: int | None
     ) -> list[int]:
+        """Return the places of the features: those that are wanted, or all that are left."""
         if mark == target:
             raise TableError(
                 f"{self._file}: {self.shown(target)} is the target and cannot say what is labelled"
@@ -219,7 +257,7 @@ class _Columns:
 
     def is_unlabelled(self, line: int, cells: list[str], target: int, mark: int | None) -> bool:
         """Return whether one row has no target that counts."""
-        self._check_length(line, cells)
+        self.check_length(line, cells)
         if mark is None:
             return not cells[target]
         value = self.numbers(line, cells, [mark])[0]
@@ -229,7 +267,8 @@ class _Columns:
             )
         return value == 0.0
 
-    def _check_length(self, line: int, cells: list[str]) -> None:
+    def check_length(self, line: int, cells: list[str]) -> None:
+        """Refuse a row that has more or fewer cells than the first one."""
         if len(cells) != len(self._names):
             raise TableError(
                 f"{self._file}: line {line}: {_counted(len(cells), 'cell')} where the first row "
@@ -238,25 +277,31 @@ class _Columns:
 
     def numbers(self, line: int, cells: list[str], used: list[int]) -> list[float]:
         """Return the numbers of one row, or raise for its first bad cell."""
-        self._check_length(line, cells)
+        self.check_length(line, cells)
         values = []
         for column in used:
             cell = cells[column]
             value = parse_number(cell)
             if value is None or not math.isfinite(value):
-                raise TableError(
-                    f"{self._file}: line {line}, {self.shown(column)}: {_cell_error(cell, value)}"
-                )
+                raise self.error(line, column, cell_error(cell, value))
             values.append(value)
         return values
 
+    def error(self, line: int, column: int, text: str) -> TableError:
+        """Return the error of one cell."""
+        return TableError(f"{self._file}: {self.unit} {line}, {self.shown(column)}: {text}")
 
-def _cell_error(cell: str, value: float | None) -> str:
+
+DECIMAL_COMMA = "[+-]?[0-9]+,[0-9]+"
+
+
+def cell_error(cell: str, value: float | None) -> str:
+    """Say why a cell is not a finite number."""
     if not cell:
         return "the cell is empty"
     if value is not None:
         return f"{short_repr(cell)} is not finite"
-    hint = " (use a decimal point)" if re.fullmatch("[+-]?[0-9]+,[0-9]+", cell) else ""
+    hint = " (use a decimal point)" if re.fullmatch(DECIMAL_COMMA, cell) else ""
     return f"{short_repr(cell)} is not a number{hint}"
 
 

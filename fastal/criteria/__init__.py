@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fastal.criteria.experiments import pac_bayes_bounds as pac_bayes_bounds
     from fastal.criteria.finished_run import Record as Record
     from fastal.criteria.finished_run import prior_loss as prior_loss
+    from fastal.criteria.held_out import LeaveOneOut as LeaveOneOut
+    from fastal.criteria.held_out import leave_one_out as leave_one_out
     from fastal.criteria.measures import cohen_kappa as cohen_kappa
     from fastal.criteria.measures import crossing_counts as crossing_counts
     from fastal.criteria.measures import entropies as entropies
@@ -49,5 +51,6 @@ __getattr__, __dir__, __all__ = attach(
         ),
         "measures": "cohen_kappa crossing_counts entropies error_gap first_crossing",
         "finished_run": "Record prior_loss",
+        "held_out": "LeaveOneOut leave_one_out",
     },
 )

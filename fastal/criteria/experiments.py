@@ -31,7 +31,7 @@ from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
     from fastal.models.buffers import Labels
-    from fastal.stopping.criterion import CampaignView, FinishedRun
+    from fastal.stopping.criterion import CampaignView, FinishedRun, FittedView
 
 
 class RunCriterion(Measured):
@@ -46,6 +46,26 @@ class RunCriterion(Measured):
     def after_label(self, campaign: CampaignView) -> bool:
         """Update after one label with the measure of all labels so far."""
         return self._step(self.measure_now(campaign))
+
+    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
+        """Count labels that came before the first fit: they have no measure.
+
+        Parameters
+        ----------
+        campaign : FittedView
+            The learner.
+        at_edge : bool
+            Of no importance here.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        check.flag("at_edge", at_edge)
+        for _ in range(len(campaign.bounds) - len(self.history)):
+            self._step(math.nan)
+        return self.stopped
 
     @abstractmethod
     def measure_now(self, campaign: CampaignView) -> float:

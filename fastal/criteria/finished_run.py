@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -12,6 +13,9 @@ from fastal._core.covariance import covariance_rows
 from fastal._core.expected_loss import expected_loss
 from fastal._types import Array, Ints
 from fastal.models.gp import GaussianProcess
+
+if TYPE_CHECKING:
+    from fastal.stopping.criterion import Fitted
 
 # Test points at a time: their matrix stays small.
 ROWS = 4096
@@ -33,6 +37,21 @@ class Record:
         self.prior, self.scaled, self.order, self.y = prior, scaled, order, y
         self.n_initial, self.bounds = n_initial, bounds
         self.losses, self.prior_loss = losses, prior_loss
+        self.refits: tuple[Fitted, ...] = ()
+        self.kept: dict[int, dict[str, Any]] = {}
+        self._points: Array | None = None
+
+    @property
+    def points(self) -> Array:
+        """The pool in its own units, (N, d)."""
+        if self._points is None:
+            scale = np.reshape(self.prior.lengthscale, (-1, 1))
+            self._points = np.ascontiguousarray((self.scaled * scale).T)
+        return self._points
+
+    @points.setter
+    def points(self, points: Array) -> None:
+        self._points = points
 
     def unit_process(self) -> GaussianProcess:
         """Return the process for inputs that are divided by the length scales."""

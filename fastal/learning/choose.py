@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastal._types import Array, Ints
+from fastal._types import Ints
 from fastal.learning.classes import ClassSelection
+from fastal.learning.distributed.pool import DaskPool
 from fastal.learning.eager import EagerSelection
+from fastal.learning.elsewhere import StoredPool
 from fastal.learning.lazy import LazySelection
 from fastal.models.classifier import LaplaceClassifier
 
@@ -19,10 +21,31 @@ EAGER_BELOW = 2048
 
 
 def choose(
-    gp: Model, points: Array, order: Ints, n_initial: int, capacity: int, all_means: bool
+    gp: Model, points: Any, order: Ints, n_initial: int, capacity: int, all_means: bool
 ) -> Selection:
-    """Return the selection for a model and a pool; `all_means`: somebody asks for all means."""
+    """Return the selection for a model and a pool; `all_means`: somebody asks for all means.
+
+    points : array, shape (n, d), or the rows of a dask array.
+    """
+    if isinstance(points, DaskPool):
+        return _on_workers(gp, points, order, n_initial, capacity)
     if isinstance(gp, LaplaceClassifier):
         return ClassSelection(gp, points, order, n_initial, capacity)
     kind = EagerSelection if all_means or len(points) < EAGER_BELOW else LazySelection
-    return kind(gp, gp.prior.scale("X", points), order, n_initial, capacity)
+    scaled = (
+        points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
+    )
+    return kind(gp, scaled, order, n_initial, capacity)
+
+
+def _on_workers(
+    gp: Model, points: DaskPool, order: Ints, n_initial: int, capacity: int
+) -> Selection:
+    """Return the selection for the rows of a dask array."""
+    from fastal.learning.distributed.selection import DaskSelection
+
+    assert not isinstance(gp, LaplaceClassifier)  # refused before
+    if len(points) < EAGER_BELOW:  # fewer than the candidates of one round
+        Z = gp.prior.scale("X", points.gathered())
+        return EagerSelection(gp, Z, order, n_initial, capacity)
+    return DaskSelection(gp, points, order, n_initial, capacity)

@@ -32,6 +32,11 @@ class ClassSelection:
         self._marginals: tuple[Array, Array] | None = None
 
     @property
+    def capacity(self) -> int:
+        """Number of labels there is room for."""
+        return self._labels.size
+
+    @property
     def labels(self) -> Ints:
         """Points in the order of their labels."""
         return self._labels[: self.n_labels]
@@ -105,8 +110,12 @@ class ClassSelection:
         """Return the largest variance of an unlabelled point; 0.0 if there is none."""
         return float(np.max(self.var[~self.taken], initial=0.0))
 
-    def accept(self, index: int, y: float) -> float:
-        """Label a point; return its bound."""
+    def skip(self, index: int) -> None:
+        """Never choose a point."""
+        self.taken[index] = True
+
+    def accept(self, index: int, y: float, noise: float | None = None) -> float:
+        """Label a point; return its bound. A class has no noise."""
         before = self.n_labels
         self._labels[before], self._y[before] = index, y
         self._bounds[before] = np.nan  # until it is known

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastal._core import selection_eager
 from fastal._types import Array
-from fastal.learning.gaussian import GaussianSelection
+from fastal.learning.gaussian import GaussianSelection, check_memory
 
 
 class EagerSelection(GaussianSelection):
@@ -16,6 +16,7 @@ class EagerSelection(GaussianSelection):
 
     def _new_state(self, capacity: int) -> Any:
         gp = self.gp
+        check_memory(self.n, capacity)
         return selection_eager.new_eager(self.Z, capacity, gp.amplitude, gp.mean)
 
     def _moved(self, new: Any, t: int) -> dict[str, Array]:
@@ -26,12 +27,10 @@ class EagerSelection(GaussianSelection):
         """Return the unlabelled point of largest variance, the lowest index among equals."""
         return int(selection_eager.best(self.state))
 
-    def _accept(self, index: int, y: float) -> tuple[int, float]:
+    def _accept(self, index: int, y: float, noise: float) -> tuple[int, float]:
         gp = self.gp
         status: int
-        status, r = selection_eager.accept(
-            gp.prior.kind, gp.amplitude, gp.noise, self.state, index, y
-        )
+        status, r = selection_eager.accept(gp.prior.kind, gp.amplitude, noise, self.state, index, y)
         return status, r
 
     def _run(self, y: Array, target: int, rule: int, past_stop: bool, threads: int) -> Any:

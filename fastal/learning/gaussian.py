@@ -10,7 +10,7 @@ import numpy as np
 from fastal import _memory
 from fastal._core.ended import FAILED
 from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, root_mean_square
-from fastal._threads import one_blas_thread, workers
+from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Bools, Ints
 from fastal.learning.failures import failure
 from fastal.learning.selection import ErrorCurves
@@ -49,7 +49,6 @@ class GaussianSelection(ABC):
     ) -> None:
         self.gp, self.Z, self.n = gp, Z, Z.shape[1]
         self.order, self.n_initial, self.capacity = order, n_initial, capacity
-        check_memory(self.n, capacity)
         self.state = self._new_state(capacity)
 
     @abstractmethod
@@ -61,7 +60,7 @@ class GaussianSelection(ABC):
         """Copy what t labels wrote into a larger state; return the fields that are replaced."""
 
     @abstractmethod
-    def _accept(self, index: int, y: float) -> tuple[int, float]:
+    def _accept(self, index: int, y: float, noise: float) -> tuple[int, float]:
         """Label a point; return (status, bound)."""
 
     @abstractmethod
@@ -123,13 +122,14 @@ class GaussianSelection(ABC):
 
     def largest_variance(self) -> float:
         """Return the largest variance of an unlabelled point; 0.0 if there is none."""
-        return 0.0 if self.n_labels == self.n else max(0.0, float(self.state.var[self.best()]))
+        found = self.best()
+        return 0.0 if found < 0 else max(0.0, float(self.state.var[found]))
 
     def frozen(self) -> Self:
         """Return another one that later labels do not change; what grows by rows is shared."""
         new = type(self).__new__(type(self))
         vars(new).update(vars(self))
-        changed = (name for name in self.state._fields if name not in ("Z", "V"))
+        changed = (name for name in self.state._fields if name not in ("Z", "V", "table"))
         new.state = self.state._replace(
             **{name: getattr(self.state, name).copy() for name in changed}
         )
@@ -137,18 +137,24 @@ class GaussianSelection(ABC):
 
     def reserve(self, capacity: int) -> None:
         """Make room for so many labels."""
-        if capacity <= self.capacity:
-            return
-        check_memory(self.n, capacity)
+        if capacity > self.capacity:
+            check_memory(self.n, capacity)
+            self._reserve(capacity)
+
+    def _reserve(self, capacity: int) -> None:
         old, new, t = self.state, self._new_state(capacity), self.n_labels
         for name in self._by_label:
             getattr(new, name)[:t] = getattr(old, name)[:t]
         kept = {name: getattr(new, name) for name in self._by_label}
         self.state, self.capacity = old._replace(**kept, **self._moved(new, t)), capacity
 
-    def accept(self, index: int, y: float) -> float:
-        """Label a point; return its bound."""
-        status, r = self._accept(index, y)
+    def skip(self, index: int) -> None:
+        """Never choose a point."""
+        self.state.taken[index] = True
+
+    def accept(self, index: int, y: float, noise: float | None = None) -> float:
+        """Label a point, perhaps with a noise of its own; return its bound."""
+        status, r = self._accept(index, y, self.gp.noise if noise is None else noise)
         if status:
             raise failure(int(status), f" (point {index}, y = {y:g})")
         self.settle()
@@ -176,6 +182,18 @@ class GaussianSelection(ABC):
             index = int(self.order[t]) if t < len(self.order) else self.best()
             raise failure(int(status), f" (point {index}, y = {float(y[index]):g})")
 
+    def factor_panels(self) -> Array:
+        """Return the rows of L by panels; what is right of their diagonal is arbitrary."""
+        t = self.n_labels
+        factor = np.empty((-(-t // PANEL), PANEL, t))
+        for first in range(0, t, PANEL):
+            self._factor_rows(first, min(t, first + PANEL), factor[first // PANEL])
+        return factor
+
+    def _label_inputs(self) -> Array:
+        """Return the inputs of the labels over the length scales, (d, t)."""
+        return np.ascontiguousarray(self.Z[:, self.labels])
+
     def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
         """Return the errors on a test set after each label, by blocks of its rows.
 
@@ -186,10 +204,8 @@ class GaussianSelection(ABC):
     def test_errors_scaled(self, Z: Array, y: Array, threads: int) -> ErrorCurves:
         """Return `test_errors` for inputs that are divided by the length scales, (d, m)."""
         gp, t, m = self.gp, self.n_labels, len(y)
-        Zl = np.ascontiguousarray(self.Z[:, self.labels])
-        factor = np.empty((-(-t // PANEL), PANEL, t))
-        for first in range(0, t, PANEL):
-            self._factor_rows(first, min(t, first + PANEL), factor[first // PANEL])
+        Zl = self._label_inputs()
+        factor = self.factor_panels()
 
         def block(low: int) -> Array:
             high = min(m, low + ROWS)
@@ -201,8 +217,8 @@ class GaussianSelection(ABC):
             )  # fmt: skip
             return sums
 
-        with one_blas_thread(), workers(threads) as pool:
-            totals, squares = np.sum(list(pool.map(block, range(0, m, ROWS))), axis=0)
+        with one_blas_thread():
+            totals, squares = np.sum(map_blocks(block, range(0, m, ROWS), threads), axis=0)
         loss = np.array([expected_loss(total, m, gp.noise) for total in totals.tolist()])
         rmse = np.array([root_mean_square(square, m) for square in squares.tolist()])
         return ErrorCurves(loss, rmse)

@@ -12,6 +12,15 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._threads import cores
 from fastal._types import Array, Ints
+from fastal.learning.distributed.pool import DaskPool, current_client
+from fastal.learning.elsewhere import (
+    PoolElsewhere,
+    StoredPool,
+    block_hashes,
+    blocks_checksum,
+    checked_dask_array,
+    is_dask_array,
+)
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.stopping.criterion import Criterion
@@ -19,6 +28,9 @@ from fastal.stopping.criterion import Criterion
 Acquisition = str | Callable[[Array, Array], ArrayLike]
 
 Model = GaussianProcess | LaplaceClassifier
+
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+NO_LABELS: Array = np.empty(0)
 
 
 def check_threads(threads: int | None) -> int:
@@ -36,7 +48,7 @@ def check_label(value: Any, index: int) -> float:
 
 def first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, int]:
     """Return the points to label first, and how many of them are initial."""
-    if np.ndim(initial) == 0:
+    if isinstance(initial, int) or np.ndim(initial) == 0:
         number = check.count("initial", initial)
         if number > n:
             raise ValueError(
@@ -92,23 +104,57 @@ def check_test_set(test: Any, features: int) -> tuple[Array, Array]:
     return X, check.vector("test", test[1], len(X))
 
 
-def acquisition_name(acquisition: str, gp: Model) -> str:
+def check_known(known: Any, n: int, gp: Model | None) -> tuple[Ints, Array]:
+    """Check for rows of the pool whose labels are known, and these labels."""
+    if known is None:
+        return NO_ROWS, NO_LABELS
+    if not isinstance(known, tuple | list) or len(known) != 2:
+        raise TypeError(f"`known` must be a pair of rows and labels, got {check.short_repr(known)}")
+    rows = check.indices("known", known[0], n)
+    y = check.vector("known", known[1], len(rows))
+    check_labels(gp, "known", y)
+    return rows, y
+
+
+def acquisition_name(acquisition: str, gp: Model | None) -> str:
     """Return the name of the acquisition; a classifier's default is its own."""
-    if isinstance(gp, GaussianProcess):
+    if gp is None or isinstance(gp, GaussianProcess):
         return check.option("acquisition", acquisition, ("max_variance", "random"))
     names = ("uncertainty", "max_variance", "random")
     name = check.option("acquisition", acquisition, names)
     return "uncertainty" if name == "max_variance" else name
 
 
-def check_labels(gp: Model, name: str, y: Array) -> None:
+def check_labels(gp: Model | None, name: str, y: Array) -> None:
     """Refuse labels that are invalid for a classifier; warn of those far from a process."""
     if isinstance(gp, LaplaceClassifier):
         check.class_labels(name, y, None, None)
-    elif name == "y":
+    elif name == "y" and gp is not None:
         warn_if_far(gp, y)
 
 
-def checksum(points: Array) -> str:
-    """Return what tells one pool from another."""
-    return f"{points.shape[0]}x{points.shape[1]} {hashlib.sha256(points.tobytes()).hexdigest()}"
+def pool_points(X: Any, gp: Model | None, all_means: bool = False) -> Any:
+    """Check for a pool; return its points, those of a dask array where they are."""
+    features = None if gp is None else gp.prior.features
+    if not isinstance(X, PoolElsewhere) and not is_dask_array(X):
+        return check.points("X", X, features)
+    # before rows are read
+    if isinstance(gp, LaplaceClassifier):
+        raise TypeError(
+            f"`gp` must be a GaussianProcess where `X` is a dask array, got {check.short_repr(gp)}"
+        )
+    if all_means:
+        raise TypeError("`acquisition` must be a name where `X` is a dask array, got a callable")
+    if isinstance(X, PoolElsewhere):
+        return X
+    X, client = checked_dask_array(X, features), current_client()
+    return StoredPool(X) if client is None else DaskPool(X, client)
+
+
+def checksum(points: Any, like: str = "") -> str:
+    """Return what tells one pool from another; `like`: in the form of another one."""
+    if isinstance(points, PoolElsewhere):
+        return points.checksum()
+    if " blocks " in like:
+        return blocks_checksum(points.shape, block_hashes(points))
+    return f"{points.shape[0]}x{points.shape[1]} {hashlib.sha256(points.data).hexdigest()}"

@@ -3,40 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fastal import _memory
 from fastal._core import selection_lazy
-from fastal._core.ended import DONE
+from fastal._core.chunks import CHUNK, STRIDE, new_chunk
+from fastal._core.ended import DONE, FULL
 from fastal._threads import one_blas_thread, workers
-from fastal._types import Array
+from fastal._types import Array, Ints
 from fastal.learning.gaussian import GaussianSelection
+
+if TYPE_CHECKING:
+    from fastal.models.gp import GaussianProcess
 
 
 class LazySelection(GaussianSelection):
-    """Stale variances are upper bounds; the rest is completed in panels, by BLAS-3."""
+    """Stale variances are upper bounds; the rest is completed in panels, by BLAS-3.
+
+    Columns of the factor come in chunks, with the labels: nothing is reserved.
+    """
 
     # The first column of the panel that is being completed, and the blocks that are done.
     _blocks: tuple[int, set[int]] = -1, set()
+
+    # What `Pool.table` has the addresses of.
+    chunks: tuple[Array, ...] = ()
+
+    def __init__(
+        self, gp: GaussianProcess, Z: Array, order: Ints, n_initial: int, capacity: int
+    ) -> None:
+        super().__init__(gp, Z, order, n_initial, min(capacity, CHUNK))
 
     def _new_state(self, capacity: int) -> Any:
         return selection_lazy.new_pool(self.Z, capacity, self.gp.amplitude)
 
     def _moved(self, new: Any, t: int) -> dict[str, Array]:
-        for name in ("V", "rows", "Zl"):
+        for name in ("rows", "products", "Zl"):
             getattr(new, name)[:, :t] = getattr(self.state, name)[:, :t]
-        return {"V": new.V, "rows": new.rows, "Zl": new.Zl}
+        return {"rows": new.rows, "products": new.products, "Zl": new.Zl}
+
+    def reserve(self, capacity: int) -> None:
+        """Do nothing: room comes with the labels."""
+
+    def _make_room(self) -> None:
+        """Add a chunk, if the next label needs one."""
+        t = self.n_labels
+        if t < len(self.chunks) * CHUNK:
+            return
+        _memory.check_next(
+            8 * self.n * STRIDE,
+            sum(chunk.nbytes for chunk in self.chunks),
+            f"a pool of {self.n} points, for the labels {t + 1} to {t + CHUNK}",
+            CHUNK,
+        )
+        chunk = new_chunk(self.n)
+        room = (len(self.chunks) + 1) * CHUNK
+        if room > self.state.labels.size:
+            # by halves, so that what is copied stays in proportion
+            self._reserve(max(room, self.state.labels.size * 3 // 2))
+        self._set_chunks((*self.chunks, chunk))
+
+    def frozen(self) -> Self:
+        """Return another one that later labels do not change; chunks are shared."""
+        new = super().frozen()
+        new._blocks = self._blocks[0], set(self._blocks[1])
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Addresses mean nothing elsewhere.
+        return vars(self) | {"state": self.state._replace(table=self.state.table[:0])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        chunks = []
+        for chunk in self.chunks:
+            chunks.append(new_chunk(self.n))
+            chunks[-1][:] = chunk
+        self._set_chunks(tuple(chunks))
+
+    def _set_chunks(self, chunks: tuple[Array, ...]) -> None:
+        """Keep chunks, and their addresses for compiled code."""
+        table = np.array([chunk.ctypes.data for chunk in chunks], dtype=np.int64)
+        self.chunks, self.state = chunks, self.state._replace(table=table)
 
     def best(self) -> int:
         """Return the unlabelled point of largest variance, the lowest index among equals."""
         return int(selection_lazy.best(self.gp.prior.kind, self.gp.amplitude, self.state))
 
-    def _accept(self, index: int, y: float) -> tuple[int, float]:
+    def _accept(self, index: int, y: float, noise: float) -> tuple[int, float]:
+        self._make_room()
         gp = self.gp
         status: int
         status, r = selection_lazy.accept(
-            gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, index, y
+            gp.prior.kind, gp.amplitude, gp.mean, noise, self.state, index, y
         )
         return status, r
 
@@ -44,18 +105,20 @@ class LazySelection(GaussianSelection):
         gp = self.gp
         with one_blas_thread(), workers(threads) as pool:
             while True:
+                if self.n_labels < target:
+                    self._make_room()
                 reason, status = selection_lazy.run(
                     gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, y, self.order,
                     self.n_initial, target, rule, past_stop, threads > 1,
                 )  # fmt: skip
-                if threads > 1 and selection_lazy.panel_is_full(self.state):
+                if threads > 1 and selection_lazy.panel_is_full(self.state.counters):
                     self._complete_panel(pool.map)
-                if reason != DONE or self.n_labels >= target:
+                if reason not in (DONE, FULL) or self.n_labels >= target:
                     return reason, status
 
     def settle(self) -> None:
         """Complete a full panel, also one that was begun and interrupted."""
-        if not selection_lazy.panel_is_full(self.state):
+        if not self.n_labels or not selection_lazy.panel_is_full(self.state.counters):
             return
         with one_blas_thread():
             if self._blocks[0] == self.state.counters[selection_lazy.COMPLETE]:
@@ -71,7 +134,7 @@ class LazySelection(GaussianSelection):
         s, kind, amplitude = self.state, self.gp.prior.kind, self.gp.amplitude
         first, last = int(s.counters[selection_lazy.COMPLETE]), self.n_labels
         if self._blocks[0] != first:
-            selection_lazy.gather_panel(s)
+            selection_lazy.prepare_panel(s.rows, s.products, first, last)
             self._blocks = first, set()
         done = self._blocks[1]
 
@@ -80,16 +143,20 @@ class LazySelection(GaussianSelection):
                 return
             high = min(self.n, low + selection_lazy.ROWS)
             selection_lazy.complete_rows(
-                kind, amplitude, s.Z, s.V, s.Zl, s.rows, first, last, low, high
+                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low, high, s.base
             )
-            selection_lazy.shrink_rows(s.V, first, last, low, high, s.base)
             done.add(low)
 
         list(share_out(block, range(0, self.n, selection_lazy.ROWS)))
         selection_lazy.close_panel(s)
+        self._blocks = -1, set()
 
     def _factor_rows(self, first: int, last: int, out: Array) -> None:
         s = self.state
-        out[: last - first, :last] = s.V[s.labels[first:last], :last]
+        rows = s.labels[first:last]
+        for c, chunk in enumerate(self.chunks):
+            low, high = c * CHUNK, min(last, (c + 1) * CHUNK)
+            if low < high:
+                out[: last - first, low:high] = chunk[rows, : high - low]
         own = np.arange(last - first)
         out[own, first + own] = s.diagonal[first:last]

@@ -10,53 +10,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._state import restore_model, state_count, state_of
 from fastal._threads import lock_of
-from fastal._types import Array
-from fastal.learning.choose import choose
-from fastal.learning.inputs import (
-    Model,
-    acquisition_name,
-    budget,
-    check_model,
-    check_test_set,
-    checksum,
-    first_points,
-    fresh_criterion,
-)
-from fastal.models.gp import GaussianProcess, warn_if_far
-from fastal.stopping.by_bounds import ByBounds
-from fastal.stopping.criterion import Criterion
+from fastal._types import Array, Ints
+from fastal.learning import saved
+from fastal.learning.campaign import Campaign, row_names
+from fastal.learning.elsewhere import PoolElsewhere
+from fastal.learning.inputs import check_labels, check_test_set
+from fastal.learning.refit import check_size
+from fastal.learning.unfitted import Unfitted
+from fastal.models.classifier import LaplaceClassifier
+from fastal.models.weak import LEAST_LABELS
 
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
-    from fastal._types import Ints
-    from fastal.learning.inputs import Acquisition
+    from fastal.learning.inputs import Acquisition, Model
     from fastal.learning.run import Run
-
-# Keys of a saved learner, besides its kind and version.
-STATE = (
-    "pool", "gp", "stopper", "acquisition", "order", "n_initial", "max_labels", "indices", "labels",
-    "asked",
-)  # fmt: skip
+    from fastal.stopping.criterion import Criterion
 
 # What a copy of a learner, or one from a pickle, has anew.
 LOCKS = ("_writing", "_here")
 
 
-class ActiveLearner:
+class ActiveLearner(Campaign):
     """Ask-and-tell active learner, for programs that run the labelling loop themselves.
 
     Parameters
     ----------
     X : array_like, shape (n, d)
-        The pool; a pandas object keeps its row names.
-    gp : GaussianProcess or LaplaceClassifier
-        The model, without labels; it is copied.
+        The pool; a pandas object keeps its row names. A dask array stays on the workers of its
+        cluster.
+    gp : GaussianProcess or LaplaceClassifier, optional
+        The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
+        are learnt on the way, for inputs in standard deviations of the pool.
     stopper : Stopper or another criterion
         When to stop; it is copied, without its bounds.
-    initial : int or array_like of int
-        How many random labels come first, or which; they give no bounds.
+    initial : int or array_like of int, optional
+        How many random labels come first, or which; they give no bounds. By default one, and five
+        without a `gp`, which needs them for the first fit.
     max_labels : int, optional
         Most labels in all; the whole pool by default.
     acquisition : {"max_variance", "uncertainty", "random"} or callable
@@ -66,27 +56,38 @@ class ActiveLearner:
         closest to 1/2, "uncertainty": the default stands for that as well.
     seed : int, optional
         Seed of what is random.
+    refit : float, optional
+        How much the labels grow between two fits of the hyper-parameters, above 1. By default 1.2
+        without a `gp`, and no fits with one. With a `gp` its kernel stays, and the ratios of its
+        length scales.
+    known : tuple of arrays, optional
+        Rows of the pool whose labels are known from the beginning, and these labels, in the order
+        in which they came. They stand in for as many of the `initial` ones, and are one batch.
 
     Notes
     -----
+    Hyper-parameters are fitted at 5, 6, 7, 8, 10, 12, 14, 17, ... labels, and then all labels are
+    taken anew, with their bounds. A criterion that goes by bounds decides at these moments only,
+    and two fits must agree (see `StillToCome.recompute_from`).
+
     Threads may share a learner. Each label goes to the point that the thread asked for; if another
     one has labelled that meanwhile, `tell` raises a RuntimeError and takes nothing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fastal import ActiveLearner, GaussianProcess, Stopper
-    >>> X = np.linspace(0, 10, 40)
-    >>> learner = ActiveLearner(X, gp=GaussianProcess(1.0, 0.01), stopper=Stopper(), seed=0)
+    >>> from fastal import ActiveLearner, StillToCome
+    >>> X = np.random.default_rng(0).uniform(0, 10, (60, 1))
+    >>> learner = ActiveLearner(X, stopper=StillToCome(0.1), seed=0)
     >>> while not learner.finished:
-    ...     index = learner.ask()
-    ...     verdict = learner.tell(np.sin(X[index]))
-    >>> learner.n_labels <= 40
-    True
+    ...     rows = learner.ask(5)
+    ...     verdict = learner.tell(20 + 3 * np.sin(X[rows, 0]))
+    >>> learner.n_labels, [fit.n_labels for fit in learner.refits]
+    (20, [5, 10, 15, 20])
     """
 
     _writing: OneWriter | None
-    _here: threading.local | None = None  # `index`: the point that this thread asked for
+    _here: threading.local | None = None  # `rows`: what this thread asked for
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a learner with a lock of its own, also one that comes out of a pickle."""
@@ -104,90 +105,31 @@ class ActiveLearner:
         self,
         X: ArrayLike,
         *,
-        gp: Model,
+        gp: Model | None = None,
         stopper: Criterion,
-        initial: int | ArrayLike = 1,
+        initial: int | ArrayLike | None = None,
         max_labels: int | None = None,
         acquisition: Acquisition = "max_variance",
         seed: int | None = None,
+        refit: float | None = None,
+        known: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        check_model(gp)
-        new_stopper = fresh_criterion("stopper", stopper)
-        self.points = check.points("X", X, gp.prior.features)
-        n = len(self.points)
-        if n == 0:
-            raise ValueError("`X` must have at least one row, got 0")
-        index: Any = getattr(X, "index", None) if hasattr(X, "iloc") else None
-        self.names = None if index is None else list(index)
-        if not callable(acquisition):
-            acquisition = acquisition_name(acquisition, gp)
-        self.acquisition = acquisition
-        rng = np.random.default_rng(None if seed is None else check.seed("seed", seed))
-        order, n_initial = first_points(initial, n, rng)
-        if acquisition == "random":
-            rest = np.setdiff1d(np.arange(n), order)
-            order = np.r_[order, rng.permutation(rest)]
-        self.max_labels = budget(max_labels, n_initial, n)
-        self.gp = gp.copy()
-        self.stopper = new_stopper
-        self._selection = choose(
-            self.gp, self.points, order, n_initial, self.max_labels, callable(acquisition)
-        )
-        self._model: Any = self._selection.model
-        self._asked: int | None = None
+        self._asked: tuple[int, ...] = ()  # and not told
+        self._asked_n = 1  # how many were asked for; there may have been fewer
+        self._batch_end = 0  # a fit that falls into a batch waits for so many labels
         self._source: Any = None  # where `learn` takes labels from
         self._driven = False  # whether `learn` or `Run.resume` is at work
-        self._tell_horizon()
-        self.stopper.start(self)
+        rows, y = self._begin(X, gp, stopper, initial, max_labels, acquisition, seed, refit, known)
+        self._take_all(rows.tolist(), y.tolist(), None)
+        self._catch_up()
 
-    def _tell_horizon(self) -> None:
-        """Tell the criterion how many bounds there can be."""
-        self.stopper.expect(max(0, min(self.max_labels, self.n_pool) - self.n_initial))
-
-    @property
-    def order(self) -> Ints:
-        """Rows of the pool that come first, whatever is known of them."""
-        return self._selection.order
+    # what is known ---------------------------------------------------------------------------
 
     @property
-    def n_initial(self) -> int:
-        """Number of labels at the beginning that give no bound."""
-        return self._selection.n_initial
-
-    @property
-    def n_pool(self) -> int:
-        """Number of points in the pool."""
-        return len(self.points)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels so far."""
-        return self._selection.n_labels
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the criterion has stopped."""
-        return self.stopper.stopped
-
-    @property
-    def finished(self) -> bool:
-        """Whether the criterion has stopped or the labels are used up."""
-        return self.stopped or self.n_labels >= self.max_labels
-
-    @property
-    def initial_rows(self) -> Ints:
-        """Rows of the pool that are labelled first; they give no bounds."""
-        return self.order[: self.n_initial]
-
-    @property
-    def prior(self) -> Model:
-        """The model without labels; not to be changed."""
-        return self.gp
-
-    @property
-    def last_bound(self) -> float:
-        """Bound of the last label."""
-        return float(self._selection.bounds[-1])
+    def bounds(self) -> Array:
+        """Bounds of all labels after the initial ones, under the present hyper-parameters."""
+        with self._lock():
+            return self._selection.bounds.copy()
 
     @property
     def residuals(self) -> Array:
@@ -197,7 +139,7 @@ class ActiveLearner:
 
     @property
     def unlabelled(self) -> NDArray[np.bool_]:
-        """Which points have no label."""
+        """Which points have no label, and can be measured."""
         with self._lock():
             return self._selection.unlabelled
 
@@ -209,133 +151,333 @@ class ActiveLearner:
 
     @property
     def model(self) -> Any:
-        """The Gaussian process or classifier with the labels so far; not to be changed."""
+        """The Gaussian process or classifier with the labels so far; not to be changed.
+
+        Without a `gp`, in the units of X: one length scale per feature.
+        """
         with self._lock():
-            if self._model is None:
-                process: Any = self.gp
-                self._model = process.copy(quiet=True)  # what is far was said already
-            known, n = self._model.n_labels, self.n_labels
-            if known < n:
-                new = self._selection.labels[known:n]
-                self._model.add_batch(self.points[new], self._selection.y[known:n])
-            return self._model
+            return self._built_model()
 
     @property
-    def compilable(self) -> bool:
-        """Whether labels given as an array need no Python in between."""
-        return (
-            self._selection.compilable
-            and not callable(self.acquisition)
-            and self.stopper.compiled is not None
-        )
+    def pending(self) -> Ints:
+        """Rows of the pool that were asked for and not told."""
+        return np.array(self._asked, dtype=np.int64)
 
-    def ask(self) -> int:
-        """Return the point to label next; the same one until `tell` is called.
+    # asking ----------------------------------------------------------------------------------
+
+    def ask(self, n: int | None = None) -> Any:
+        """Return the point to label next, or the next n; the same ones until `tell` is called.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of points. The choice by variance does not look at labels: they are those that n
+            single questions would have given, up to the next fit, which waits for their labels.
 
         Returns
         -------
-        int
-            Row of the pool. Asking goes on being possible after a stop.
+        int or array of int
+            Row of the pool, or rows if n is given; fewer than n if there are no more. Before all of
+            them are told, another n is a ValueError. Asking goes on being possible after a stop.
         """
-        index = self._asked
-        if index is None:
+        count = 1 if n is None else check.count("n", n, 1)
+        rows = self._asked
+        if not rows or count not in (self._asked_n, len(rows)):
             with self._turn():
-                index = self._ask()
-        self._remember(index)
-        return index
+                rows = self._ask(count)
+        self._remember(rows)
+        return rows[0] if n is None else np.array(rows, dtype=np.int64)
 
-    def _remember(self, index: int | None) -> None:
+    def _remember(self, rows: tuple[int, ...] | None) -> None:
         """Remember what this thread asked for; None: it has told."""
         here = self._here
         if here is None:
             with self._lock():
                 here = self._here = self._here or threading.local()
-        here.index = index
+        here.rows = rows
 
-    def _ask(self) -> int:
-        """Choose the next point, if that has not been done; whoever has the turn."""
-        if self._asked is not None:
-            return self._asked
-        t = self.n_labels
-        if t >= min(self.max_labels, self.n_pool):
-            if t == self.n_pool:
-                raise ValueError(f"all {t} points of the pool are labelled")
-            raise ValueError(f"all {self.max_labels} labels are used: raise `max_labels`")
-        if t < len(self.order):
-            self._asked = int(self.order[t])
-        elif callable(self.acquisition):
-            scores = check.finite_array(
-                "acquisition", self.acquisition(*self._selection.posterior())
-            )
-            if scores.shape != (self.n_pool,):
+    def _ask(self, n: int = 1) -> tuple[int, ...]:
+        """Choose the next points, if that has not been done; whoever has the turn."""
+        if self._asked:
+            if n not in (self._asked_n, len(self._asked)):
                 raise ValueError(
-                    f"`acquisition` must return {self.n_pool} scores, got shape {scores.shape}"
+                    f"`n` must be {self._asked_n} as before while labels are to come "
+                    f"({len(self._asked)} of the points asked for), got {check.short_repr(n)}"
                 )
-            self._asked = int(np.argmax(np.where(self._selection.unlabelled, scores, -np.inf)))
+            return self._asked
+        self._catch_up()
+        t = self.n_labels
+        if t >= self.most_labels:
+            if t >= self.n_pool - len(self._skipped):
+                rest = f", {len(self._skipped)} cannot be measured" if self._skipped else ""
+                raise ValueError(f"all {t} points of the pool are labelled{rest}")
+            raise ValueError(f"all {self.max_labels} labels are used: raise `max_labels`")
+        count = min(n, self.most_labels - t)
+        if isinstance(self._selection, Unfitted) and len(self.order) < t + count:
+            more = self._random_rows(t + count - len(self.order), self.order)
+            self._selection.order = np.r_[self.order, more]
+        if t + count <= len(self.order):
+            rows = tuple(self.order[t : t + count].tolist())
+        elif count == 1:
+            rows = (self._best(),)
         else:
-            self._asked = self._selection.best()
-        return self._asked
+            rows = self._best_ahead(count)
+        # The points last: who sees them, in another thread, sees the number of them as well.
+        self._asked_n, self._batch_end = n, t + len(rows)
+        self._asked = rows
+        return rows
 
-    def tell(self, y: float) -> Any:
-        """Take the label of the point asked for.
+    def _waits(self) -> bool:
+        """Whether a fit has to wait for the labels of a batch."""
+        return bool(self._asked) and self.n_labels < self._batch_end
+
+    def _best(self) -> int:
+        """Return the point that the acquisition wants next."""
+        if not callable(self.acquisition):
+            return self._selection.best()
+        scores = check.finite_array("acquisition", self.acquisition(*self._selection.posterior()))
+        if scores.shape != (self.n_pool,):
+            raise ValueError(
+                f"`acquisition` must return {self.n_pool} scores, got shape {scores.shape}"
+            )
+        return int(np.argmax(np.where(self._selection.unlabelled, scores, -np.inf)))
+
+    def _best_ahead(self, count: int) -> tuple[int, ...]:
+        """Return the next points of a choice that does not look at labels."""
+        if callable(self.acquisition) or isinstance(self.gp, LaplaceClassifier):
+            raise ValueError(
+                f"`n` must be 1 where the choice looks at labels, got {count}: each point depends "
+                "on the label before it"
+            )
+        t = self.n_labels
+        self._make_room(t + count)
+        ahead = self._selection.frozen()
+        # variances do not depend on labels: any will do
+        ahead.run(np.full(self.n_pool, self.gp.mean), t + count, None, True, self._threads)
+        return tuple(ahead.labels[t : t + count].tolist())
+
+    # telling ---------------------------------------------------------------------------------
+
+    def tell(self, y: Any, index: Any = None, noise: Any = None) -> Any:
+        """Take the label of the point asked for, or those of all points asked for.
 
         Parameters
         ----------
-        y : float
-            The label.
+        y : float, None, or array_like
+            The label; labels in the order of the points, if several were asked for. None or NaN:
+            this point cannot be measured, and will not be asked for again.
+        index : int or array_like of int, optional
+            The point or points that the labels belong to, asked for or not; others that were asked
+            for stay open.
+        noise : float or array_like, optional
+            Noise variance of these labels, if not that of the model. (Fits of hyper-parameters take
+            them for labels like the others.)
+
+        Returns
+        -------
+        Verdict
+            What the stopper says now. A wrong number of labels is refused before any is taken; a
+            stop within a batch is at its label, and the rest is recorded.
+        """
+        labels = _labels(y)
+        values = [y] if labels is None else labels
+        checked = [_label(value) for value in values]
+        with self._turn():
+            before = self._asked, self._asked_n, self._batch_end
+            selection, order = self._selection, self.order
+            try:
+                rows = self._rows_told(labels is None, index, checked)
+                own = self._check_told(rows, checked, noise)
+            except BaseException:
+                # nobody has asked for what was refused
+                self._asked, self._asked_n, self._batch_end = before
+                selection.order = order
+                raise
+            self._take_all(rows, checked, own)
+            self._catch_up()
+            return self.stopper.verdict
+
+    def _tell_one(self, index: int, y: float) -> None:
+        """Take the label of a point that was asked for; the verdict is nobody's business."""
+        with self._turn():
+            if index not in self._asked:
+                raise _labelled_meanwhile(index, y)
+            if self._refits is not None:
+                check_size("y", np.array([y]))
+            self._take(index, y)
+            self._catch_up()
+
+    def _rows_told(self, single: bool, index: Any, labels: list[float | None]) -> list[int]:
+        """Return the points that labels are for."""
+        count = len(labels)
+        if index is not None:
+            given = [index] if np.ndim(index) == 0 else index
+            rows: list[int] = check.indices("index", given, self.n_pool).tolist()
+            if len(rows) != count:
+                raise ValueError(f"`y` must have {len(rows)} labels, one per `index`, got {count}")
+            if not self._asked:
+                self._catch_up()
+            return rows
+        meant = getattr(self._here, "rows", None)  # of None there is none
+        if meant is not None and (not self._asked or not set(self._asked) <= set(meant)):
+            raise _labelled_meanwhile(meant[0], labels[0] if labels else None)
+        asked = self._asked or self._ask(max(1, count))
+        if len(asked) != count or (single and len(asked) > 1):
+            raise ValueError(
+                f"`y` must have {len(asked)} labels, one per point asked for, got {count}; "
+                "`index` tells which point a label is of"
+            )
+        return list(asked)
+
+    def _check_told(self, rows: list[int], labels: list[float | None], noise: Any) -> Any:
+        """Check labels before any of them is taken; return their noise, if it is their own."""
+        for row in rows:
+            if row not in self._asked and (self._selection.labels == row).any():
+                raise ValueError(f"`index`: point {row} has a label already; `correct` replaces it")
+        there = [i for i, label in enumerate(labels) if label is not None]
+        values = np.array([labels[i] for i in there], dtype=np.float64)
+        room = self.max_labels - self.n_labels
+        if len(values) > room:
+            raise ValueError(
+                f"`y` must have at most {room} labels, got {len(values)}: all {self.max_labels} "
+                "labels are used; raise `max_labels`"
+            )
+        if noise is not None and isinstance(self.gp, LaplaceClassifier):
+            raise ValueError(
+                f"`noise` must be None for a classifier, got {check.short_repr(noise)}"
+            )
+        own = None if noise is None else check.label_noise(noise, 0.0, len(labels))
+        if self._refits is None:
+            check_labels(self.gp, "y", values)
+        else:
+            check_size("y", values)
+        if len(values) > 1 and not isinstance(self._selection, Unfitted):
+            # Of a batch all labels are taken, or none: they are tried on a copy.
+            self._make_room(self.n_labels + len(values))
+            trial = self._selection.frozen()
+            for i, value in zip(there, values.tolist(), strict=True):
+                trial.accept(rows[i], value, None if own is None else float(own[i]))
+        return own
+
+    def _taken(self, row: int) -> None:
+        """Do not ask for a point any more."""
+        if row in self._asked:
+            self._asked = tuple(other for other in self._asked if other != row)
+        self._remember(None)
+
+    def skip(self) -> Any:
+        """Say that the point asked for cannot be measured; it is not asked for again.
+
+        Returns
+        -------
+        Verdict
+            What the stopper says now. An initial point is replaced by a random one.
+        """
+        return self.tell(None)
+
+    def correct(self, index: Any, y: Any) -> Any:
+        """Replace a label that was wrong, or several; all labels are taken anew.
+
+        Parameters
+        ----------
+        index : int or array_like of int
+            The point or points.
+        y : float or array_like
+            The right label, or labels in the order of the points.
+
+        Returns
+        -------
+        Verdict
+            What the stopper says now. A stop stays. Hyper-parameters that are learnt on the way are
+            fitted anew at once; else nothing is decided before the next label.
+        """
+        given, values = ([index], [y]) if np.ndim(index) == 0 else (index, y)
+        rows: list[int] = check.indices("index", given, self.n_pool).tolist()
+        if np.ndim(index) == 0:
+            labels = np.array([check.real("y", y)])
+        else:
+            labels = check.vector("y", values, len(rows))
+        if not rows:
+            return self.stopper.verdict
+        with self._turn():
+            known = set(self._selection.labels.tolist())
+            for row in rows:
+                if row not in known:
+                    raise ValueError(f"`index`: point {row} has no label yet; `tell` takes one")
+            if self._refits is None:
+                check_labels(self.gp, "y", labels)
+            else:
+                check_size("y", labels)
+            self._tell_news()
+            self._correct(rows, labels)
+            return self.stopper.verdict
+
+    def refit(self) -> Any:
+        """Fit the hyper-parameters now, to all labels so far; the criterion decides.
+
+        By themselves fits come as the labels grow. After a fit to the same labels, nothing happens:
+        the same fit twice confirms no stop.
 
         Returns
         -------
         Verdict
             What the stopper says now.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastal import ActiveLearner, StillToCome
+        >>> X = np.linspace(0, 10, 40)
+        >>> known = np.arange(0, 33, 3)
+        >>> learner = ActiveLearner(X, stopper=StillToCome(), known=(known, np.sin(X[known])))
+        >>> _ = learner.tell(np.sin(X[1]), index=1)
+        >>> _ = learner.refit()
+        >>> [fit.n_labels for fit in learner.refits]
+        [11, 12]
         """
-        label = check.real("y", y)
         with self._turn():
-            self._take(label, getattr(self._here, "index", None))  # of None there is none
+            if self._refits is None:
+                raise ValueError("`refit` needs a learner that fits its hyper-parameters, got none")
+            if self.n_labels < LEAST_LABELS:
+                raise ValueError(
+                    f"a fit needs {LEAST_LABELS} labels, got {self.n_labels}: "
+                    f"{LEAST_LABELS - self.n_labels} are missing"
+                )
+            self._catch_up()
+            if not self.refits or self.refits[-1].n_labels < self.n_labels:
+                self._refit()
             return self.stopper.verdict
 
-    def _take(self, y: float, meant: int | None = None) -> None:
-        """Take a label, for the point that it is meant for; whoever has the turn."""
-        if meant is not None and meant != self._asked:
-            raise RuntimeError(
-                f"point {meant} has been labelled meanwhile, by another thread or a callback: its "
-                f"label {y:g} is not taken; ask again"
-            )
-        index, before = self._ask(), self.n_labels
-        if isinstance(self.gp, GaussianProcess):
-            warn_if_far(self.gp, np.array([y]))
-        self._selection.reserve(min(self.max_labels, self.n_pool))  # it may have been raised
-        seen = False
-        try:
-            self._selection.accept(index, y)
-            self._told()
-            seen = True
-            self._show()
-        except BaseException:
-            # Ctrl-C is heard when a long computation is over: the label has been taken by then
-            if self._selection.n_labels > before:
-                self._selection.settle()
-                self._told()
-                if not seen or (isinstance(self.stopper, ByBounds) and self._behind()):
-                    self._show()
-            raise
+    def extend_pool(self, X_new: ArrayLike) -> Ints:
+        """Add points to the pool.
 
-    def _told(self) -> None:
-        """Ask for another point next."""
-        self._asked = None
-        self._remember(None)
+        Parameters
+        ----------
+        X_new : array_like, shape (m, d)
+            The new points. They stand behind the others.
 
-    def _show(self) -> None:
-        """Let the criterion see the last label."""
-        if self.n_labels > self.n_initial:
-            self.stopper.after_label(self)
+        Returns
+        -------
+        array of int
+            Their rows.
+        """
+        if isinstance(self.points, PoolElsewhere):
+            raise TypeError("`extend_pool` needs a pool in memory: `X` is a dask array")
+        points = check.points("X_new", X_new, self.points.shape[1])
+        new = row_names(X_new)
+        with self._turn():
+            n, m = self.n_pool, len(points)
+            if m:
+                names = self.names
+                if names is not None:
+                    names = names + (list(range(n, n + m)) if new is None else new)
+                self._extend(points, names)
+            return np.arange(n, n + m)
 
-    def _behind(self) -> bool:
-        """Whether there is a bound that the criterion has not got."""
-        return len(self.stopper.history) < len(self._selection.bounds)
+    # many at once ----------------------------------------------------------------------------
 
-    def _run_compiled(self, y: Array, target: int, threads: int) -> None:
-        """Label points up to `target`, or until the criterion stops: one compiled call.
+    def _run_compiled(self, y: Array, target: int, threads: int, past_stop: bool = False) -> None:
+        """Label points up to `target`, or until the criterion stops: compiled calls between fits.
 
         Parameters
         ----------
@@ -345,15 +487,25 @@ class ActiveLearner:
             Number of labels.
         threads : int
             Threads for large pools.
+        past_stop : bool
+            Whether to go on after a stop.
         """
+        self._threads = threads
         with self._turn():
-            target = min(target, self.n_pool)
-            self._selection.reserve(target)
-            try:
-                self._selection.run(y, target, self.stopper.compiled, False, threads)
-            finally:
-                self._selection.settle()
-                self._asked = None
+            self._catch_up()
+            target = min(target, self.most_labels)
+            while self.n_labels < target and (past_stop or not self.stopped):
+                end = target if self._refits is None else min(target, self._refits.next_at)
+                self._selection.reserve(end if self._refits is not None else target)
+                try:
+                    rule = self.stopper.compiled if self.fitted else None
+                    self._selection.run(y, end, rule, past_stop, threads)
+                finally:
+                    self._selection.settle()
+                    self._asked = ()
+                if self._refits is None:
+                    break
+                self._catch_up()
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
         """Return what has come of it so far.
@@ -376,10 +528,16 @@ class ActiveLearner:
             return self._run(checked, workers, self.stopper.copy())
 
     def _run(self, test: tuple[Array, Array] | None, threads: int, stopper: Criterion) -> Run:
-        errors = None if test is None else self._selection.test_errors(*test, threads)
         from fastal.learning.run import Run  # which runs learners
 
+        errors = None
+        if test is not None:
+            from fastal.learning.errors import test_errors
+
+            errors = test_errors(self, *test, threads)
         return Run(self, errors, test, stopper)
+
+    # keeping ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts, ready for JSON.
@@ -389,36 +547,8 @@ class ActiveLearner:
         dict
             For `from_dict`, which wants the pool again; its checksum is kept.
         """
-        name = self.acquisition if isinstance(self.acquisition, str) else None
         with self._lock():
-            return {
-                "kind": "ActiveLearner",
-                "version": 1,
-                "pool": checksum(self.points),
-                "gp": self.gp.to_dict(),
-                "stopper": self.stopper.to_dict(),
-                "acquisition": name,
-                "order": self.order.tolist(),
-                "n_initial": self.n_initial,
-                "max_labels": self.max_labels,
-                "indices": self._selection.labels.tolist(),
-                "labels": self._selection.y.tolist(),
-                "asked": self._asked,
-            }
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock():
-            state = {name: value for name, value in vars(self).items() if name not in LOCKS}
-            selection = self._selection.frozen()
-            return state | {
-                "stopper": self.stopper.copy(),
-                "_selection": selection,
-                "_model": selection.model,
-                "_driven": False,
-            }
-
-    def __copy__(self) -> ActiveLearner:
-        return deepcopy(self)
+            return saved.state_of_learner(self)
 
     @classmethod
     def from_dict(
@@ -438,57 +568,60 @@ class ActiveLearner:
         Returns
         -------
         ActiveLearner
-            It goes on with the same choices and decisions. What is damaged or does not fit the
-            pool raises a ValueError.
+            It goes on with the same choices and decisions; nothing is decided anew. What is damaged
+            or does not fit the pool raises a ValueError.
         """
-        pool, gp, stopper, name, order, n_initial, most, indices, labels, asked = state_of(
-            "ActiveLearner", state, STATE
-        )
-        if name is None and not callable(acquisition):
-            raise ValueError("`acquisition` must be given: the saved one was a callable")
-        try:
-            first = [state_count("order", i) for i in order]
-            check.indices("order", first, len(check.points("X", X, None)))
-            if state_count("n_initial", n_initial) > len(first):
-                raise ValueError(
-                    f"`state['n_initial']` must be at most {len(first)}, the length of its order, "
-                    f"got {n_initial}"
-                )
-            new = cls(
-                X,
-                gp=restore_model(gp),
-                stopper=Criterion.from_dict(stopper),
-                initial=np.array(first[:n_initial], dtype=np.int64),
-                max_labels=most,
-                acquisition=name or acquisition,  # type: ignore[arg-type]
-            )
-            if checksum(new.points) != pool:
-                raise ValueError("`X` is another pool than the saved one")
-            new._selection.order = np.array(first, dtype=np.int64)
-            for index, y in zip(indices, check.vector("labels", labels, len(indices)), strict=True):
-                new._ask()  # the lazy selection then computes in the same order, to the last digit
-                new._refuse_taken("indices", state_count("indices", index))
-                new._asked = index
-                new._take(float(y))
-            if state_count("asked", asked, optional=True) is not None:
-                new._ask()
-                new._refuse_taken("asked", asked)
-            new._asked = asked
-            saved = Criterion.from_dict(stopper)
-            if saved.stopped_at != new.stopper.stopped_at:
-                raise ValueError("`state['stopper']`: the bounds are not those of the labels")
-        except (TypeError, IndexError) as error:
-            raise ValueError(f"`state` is damaged: {error}") from None
-        return new
+        return saved.restored_learner(cls, state, X, acquisition)
 
-    def _refuse_taken(self, name: str, index: int) -> None:
-        if index >= self.n_pool or not self._selection.unlabelled[index]:
-            raise ValueError(
-                f"`state` is damaged: `{name}`: row {check.short_repr(index)} is out of "
-                "the pool, or "
-                "there twice"
-            )
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock():
+            state = {name: value for name, value in vars(self).items() if name not in LOCKS}
+            selection = self._selection.frozen()
+            return state | {
+                "stopper": self.stopper.copy(),
+                "_selection": selection,
+                "_model": selection.model,
+                "_refits": deepcopy(self._refits),
+                "_skipped": list(self._skipped),
+                "_noises": dict(self._noises),
+                "_driven": False,
+            }
+
+    def __copy__(self) -> ActiveLearner:
+        return deepcopy(self)
 
     def __repr__(self) -> str:
         said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
         return f"ActiveLearner({said})"
+
+
+def _labelled_meanwhile(row: int, y: float | None) -> RuntimeError:
+    said = "None" if y is None else f"{y:g}"
+    return RuntimeError(
+        f"point {row} has been labelled meanwhile, by another thread or a callback: its label "
+        f"{said} is not taken; ask again"
+    )
+
+
+def _labels(y: Any) -> list[Any] | None:
+    """Return labels as a list; None if there is only one."""
+    if y is None or isinstance(y, str | bytes):
+        return None
+    if isinstance(y, list | tuple):
+        return list(y)
+    if np.ndim(y) == 0:
+        return None
+    if np.ndim(y) != 1:
+        raise ValueError(f"`y` must be a label or a list of labels, got shape {np.shape(y)}")
+    return list(y)
+
+
+def _label(value: Any) -> float | None:
+    """Check a label; None and NaN stand for a point that cannot be measured."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if value is None or type(value).__name__ == "NAType":  # that of pandas
+        return None
+    if isinstance(value, float | np.floating) and value != value:
+        return None
+    return check.real("y", value)

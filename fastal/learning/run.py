@@ -13,6 +13,7 @@ from fastal._progress import ProgressBar
 from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
+from fastal.learning.refit import check_size
 from fastal.stopping.compose import first_of
 from fastal.stopping.still import (
     ROUNDING,
@@ -61,8 +62,20 @@ class Run:
     left : array
         Share of all movement of the model that is still to come after each bound (see
         `StillToCome`), whatever the criterion; NaN where it is not defined.
+    refits : tuple of Refit
+        The fits of the hyper-parameters, in order; none if they were given.
+    search_box : tuple of float or None
+        The least and the largest length scale that the fits can find, in units of `Refit`.
+    skipped : array of int
+        Rows of the pool that could not be measured.
     stopper : Stopper
         The stopper with all bounds.
+
+    Notes
+    -----
+    With hyper-parameters that are learnt on the way, `bounds` are those under the last fit,
+    `errors` is minus the logarithm of the predictive density under the fit of each moment, and
+    `errors` and `rmse` are NaN before the first fit.
     """
 
     def __init__(
@@ -81,7 +94,13 @@ class Run:
         self.n_pool = learner.n_pool
         self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
         self.stopper = stopper
-        self._horizon = max(0, min(learner.max_labels, learner.n_pool) - learner.n_initial)
+        self.refits = learner.refits
+        self.search_box = learner.search_box
+        self.skipped: Ints = learner.skipped
+        self._prior, self._points = learner.gp, learner.points
+        self._noise = learner._noise_of(self.indices) if learner.fitted else {}
+        self._most = learner.most_labels
+        self._horizon = max(0, self._most - learner.n_initial)
         self.errors: Array | None = None if errors is None else errors.loss
         self.rmse: Array | None = None if errors is None else errors.rmse
 
@@ -132,16 +151,31 @@ class Run:
 
     @property
     def gp(self) -> Any:
-        """The Gaussian process or classifier with all labels."""
+        """The Gaussian process or classifier with all labels, in units of X."""
         if self._gp is None:
-            self._gp = self._learner.model.copy()
-            self._gp.rewind(self.n_labels)
+            if self._learner.gp is self._prior and self._is_of(self._learner):
+                self._gp = self._learner.model.copy()
+                self._gp.rewind(self.n_labels)
+            elif self._prior is None:
+                raise ValueError(
+                    f"there is no model before the first fit; the run has {self.n_labels} labels"
+                )
+            else:  # the learner has been fitted anew since, or its labels were corrected
+                self._gp = self._prior.copy(quiet=True)
+                self._gp.add_batch(self._points[self.indices], self.labels, **self._noise)
         return self._gp
+
+    def _is_of(self, learner: ActiveLearner) -> bool:
+        """Whether a learner begins with the labels of this run."""
+        selection, n = learner._selection, self.n_labels
+        return np.array_equal(selection.labels[:n], self.indices) and np.array_equal(
+            selection.y[:n], self.labels
+        )
 
     @property
     def prior(self) -> Any:
         """The Gaussian process or classifier without labels; not to be changed."""
-        return self._learner.prior
+        return self._prior
 
     @property
     def p_values(self) -> Array:
@@ -156,6 +190,7 @@ class Run:
     def resume(
         self, labels: ArrayLike | Callable[[int, Array], float] | None = None, *,
         max_labels: int | None = None, test: Any = None, threads: int | None = None,
+        X: Any = None,
     ) -> Run:  # fmt: skip
         """Go on after a stop, an oracle's failure, or a spent budget.
 
@@ -169,6 +204,9 @@ class Run:
             Test set; by default the run's.
         threads : int, optional
             Threads, as in `learn`.
+        X : array_like or dask.array.Array, optional
+            The same pool once more, where it is to be had now: a Dask cluster may be lost, and the
+            run goes on with another one.
 
         Returns
         -------
@@ -184,13 +222,15 @@ class Run:
         if test is not None:
             check_labels(learner.gp, "test", check_test_set(test, learner.points.shape[1])[1])
         if labels is not None and not callable(labels):
-            check_labels(learner.gp, "y", check.vector("y", labels, learner.n_pool))
+            check_source(learner, check.vector("y", labels, learner.n_pool))
 
         def prepare() -> None:
             if learner.n_labels != self.n_labels:
                 raise ValueError(
                     f"the run has been resumed already, up to {learner.n_labels} labels"
                 )
+            if not self._is_of(learner) or learner.refits != self.refits:
+                raise ValueError("labels of the run have been corrected since: make another run")
             most = given
             if most is None:
                 most = learner.n_pool if self.finished else learner.max_labels
@@ -199,9 +239,13 @@ class Run:
                     f"`max_labels` must be between {self.n_labels} and {learner.n_pool}, got "
                     f"{check.short_repr(most)}"
                 )
-            learner._selection.reserve(most)
+            if X is not None:
+                learner._move(X)
+            if learner._refits is None:
+                learner._selection.reserve(most)
             learner.stopper = self.stopper.copy()
             learner.max_labels = most
+            learner._whole = given is None and (self.finished or learner._whole)
             learner._tell_horizon()
 
         source = learner._source if labels is None else labels
@@ -211,7 +255,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether the criterion stopped or the budget is spent."""
-        return self.stopped or self.n_labels >= self._learner.max_labels
+        return self.stopped or self.n_labels >= self._most
 
     def plot(self, axes: Any = None) -> tuple[Axes, ...]:
         """Draw the bounds, what is still to come, and the error curve if there is one.
@@ -232,6 +276,23 @@ class Run:
 
         return plot_run(self, axes)
 
+    def plot_refits(self, axes: Any = None) -> Any:
+        """Draw the course of the hyper-parameters, to see whether they still move.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib axes, optional
+            Where to draw the length scale, and noise and amplitude; a new figure by default.
+
+        Returns
+        -------
+        tuple of matplotlib axes
+            Those of the length scale, and of noise and amplitude.
+        """
+        from fastal.plotting.refits import plot_refits
+
+        return plot_refits(self, axes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON.
 
@@ -251,28 +312,44 @@ class Run:
             "labels": self.labels.tolist(),
             "bounds": self.bounds.tolist(),
             "p_values": self.p_values.tolist(),
-            "errors": None if self.errors is None else self.errors.tolist(),
-            "rmse": None if self.rmse is None else self.rmse.tolist(),
-            "left": [None if np.isnan(share) else share for share in self.left.tolist()],
+            "errors": None if self.errors is None else _listed(self.errors),
+            "rmse": None if self.rmse is None else _listed(self.rmse),
+            "left": _listed(self.left),
             "stopped": self.stopped,
             "stopped_at": self.stopped_at,
             "savings": self.savings,
             "verdict": str(self.verdict),
             "stopper": self.stopper.to_dict(),
-            "gp": self._learner.gp.to_dict(),
+            "refits": [fit._asdict() for fit in self.refits],
+            "skipped": self.skipped.tolist(),
+            "gp": None if self._prior is None else self._prior.to_dict(),
         }
 
     def __repr__(self) -> str:
         return f"Run({self.n_labels} of {self.n_pool} labels; {self.verdict})"
 
 
+def _listed(values: Array) -> list[float | None]:
+    """Return numbers for JSON, which has no NaN."""
+    return [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def check_source(learner: ActiveLearner, y: Array) -> None:
+    """Check labels of all points; warn of those far from a process that will not be fitted."""
+    if learner._refits is None:
+        check_labels(learner.gp, "y", y)
+    else:
+        check_size("y", y)
+
+
 def learn(
     X: ArrayLike,
     y_or_oracle: ArrayLike | Callable[[int, Array], float],
     *,
-    gp: Model,
+    gp: Model | None = None,
     stopper: Criterion,
-    initial: int | ArrayLike = 1,
+    refit: float | None = None,
+    initial: int | ArrayLike | None = None,
     max_labels: int | None = None,
     acquisition: Acquisition = "max_variance",
     test: Any = None,
@@ -286,15 +363,21 @@ def learn(
     Parameters
     ----------
     X : array_like, shape (n, d)
-        The pool; shape (n,) for one feature. A pandas object keeps its row names in the result.
+        The pool; shape (n,) for one feature. A pandas object keeps its row names in the result. A
+        dask array stays on the workers of its cluster.
     y_or_oracle : array_like, shape (n,), or callable
         Labels of all points (a simulation), or ``oracle(index, x) -> float`` (a campaign).
-    gp : GaussianProcess or LaplaceClassifier
-        The model, without labels; it is copied.
+    gp : GaussianProcess or LaplaceClassifier, optional
+        The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
+        are learnt on the way (see `ActiveLearner`).
     stopper : Stopper or another criterion
         When to stop; it is copied, without its bounds.
-    initial : int or array_like of int
-        How many random labels come first, or which; they give no bounds.
+    refit : float, optional
+        How much the labels grow between two fits of the hyper-parameters, above 1. By default 1.2
+        without a `gp`, and no fits with one.
+    initial : int or array_like of int, optional
+        How many random labels come first, or which; they give no bounds. By default one, and five
+        without a `gp`.
     max_labels : int, optional
         Most labels in all, the initial ones included; the whole pool by default.
     acquisition : {"max_variance", "uncertainty", "random"} or callable
@@ -339,6 +422,7 @@ def learn(
         max_labels=max_labels,
         acquisition=acquisition,
         seed=seed,
+        refit=refit,
     )
     return run_campaign(
         learner, y_or_oracle, test, on_label, threads, check.flag("progress", progress)
@@ -390,23 +474,22 @@ def _label_all(
     try:
         if not callable(source):
             y = check.vector("y", source, learner.n_pool)
-            check_labels(learner.gp, "y", y)
+            check_source(learner, y)
             if on_label is None and not progress and learner.compilable:
-                learner._run_compiled(y, learner.max_labels, workers)
+                learner._run_compiled(y, learner.max_labels, workers, resumed)
+                return
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:
-            points = learner.points
 
             def oracle(index: int) -> Any:
-                return source(index, points[index].copy())
+                return source(index, learner.points[index].copy())  # the pool may have grown
 
         with ProgressBar(progress, learner.max_labels, learner.n_labels, unit="label") as bar:
-            while learner.n_labels < learner.max_labels and (resumed or not learner.stopped):
+            while learner.n_labels < learner.most_labels and (resumed or not learner.stopped):
                 index = learner.ask()
                 label = check_label(oracle(index), index)
-                with learner._turn():
-                    learner._take(label, index)
+                learner._tell_one(index, label)
                 if on_label is not None:
                     on_label(learner)
                 bar.advance(note=_progress_note(learner.stopper) if bar.shown else None)

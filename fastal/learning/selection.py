@@ -34,6 +34,10 @@ class Selection(Protocol):
         """Number of labels so far."""
 
     @property
+    def capacity(self) -> int:
+        """Number of labels there is room for."""
+
+    @property
     def labels(self) -> Ints:
         """Points in the order of their labels; a view."""
 
@@ -60,8 +64,14 @@ class Selection(Protocol):
     def best(self) -> int:
         """Return the unlabelled point to label next."""
 
-    def accept(self, index: int, y: float) -> float:
-        """Label a point; return its bound. After an error nothing has changed."""
+    def accept(self, index: int, y: float, noise: float | None = None) -> float:
+        """Label a point, perhaps with a noise of its own; return its bound.
+
+        After an error nothing has changed.
+        """
+
+    def skip(self, index: int) -> None:
+        """Never choose a point."""
 
     def run(
         self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int

@@ -6,6 +6,7 @@ from fastal._lazy import attach
 
 if TYPE_CHECKING:
     from fastal.lookahead.criterion import LookAhead as LookAhead
+    from fastal.lookahead.criterion import refit_shares as refit_shares
     from fastal.lookahead.gain import Forecast as Forecast
     from fastal.lookahead.gain import forecast as forecast
     from fastal.lookahead.gain import rho_of as rho_of
@@ -14,6 +15,6 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "gain": "Forecast forecast rho_of",
-        "criterion": "LookAhead",
+        "criterion": "LookAhead refit_shares",
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,15 @@ TINY_NOISE = 1.001e-4
 
 MANY_REPEATED = 0.05
 
+# The fall of the RMSE is counted from so many labels on, and must be at least this share of what it
+# falls from: a fit to few labels can find that these say nothing about each other, and then nearly
+# nothing would be left of a fall of nearly nothing.
+FALL_FROM = 5
+
+LEAST_FALL = 0.02
+
+NOTHING_TO_LEARN = "the model finds nothing to learn in these labels"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
@@ -59,8 +68,21 @@ class Forecast:
     loss_fall : array, shape (horizon,)
         The same as a fall of the expected loss in nats, corrected by `rho`:
         ``(1 + rho) / (2 noise)`` times `reduction`.
+    rmse : array, shape (horizon,)
+        Root mean squared error that is expected at new inputs after t labels, noise included:
+        ``sqrt(final_error + reduction)``, in units of the labels.
+    rmse_share : array, shape (horizon,)
+        What is left of its fall: ``(rmse - end) / (rmse[4] - end)``, with ``end =
+        sqrt(final_error)``; 1 throughout if there is `nothing_to_learn`. It is what counts where
+        hyper-parameters come from the same labels.
+    nothing_to_learn : bool
+        Whether the RMSE falls by less than 2 % from five labels to the end: the model takes the
+        labels for noise, or for values that say nothing about each other.
     noise_of_final : float
         The model's own standard deviation of the final error, in the unit of `reduction`.
+    final_error : float
+        Mean squared error expected at the end, noise included, in the unit of `reduction`; NaN in a
+        forecast that was saved by version 0.1.
     noise : float
         Noise variance of the process.
     rho : float
@@ -86,6 +108,7 @@ class Forecast:
     n_labelled: int
     whole: bool
     warnings: tuple[str, ...]
+    final_error: float = math.nan
 
     @property
     def horizon(self) -> int:
@@ -103,6 +126,31 @@ class Forecast:
         """Fall of the expected loss still to come, in nats."""
         return (1.0 + self.rho) / (2.0 * self.noise) * self.reduction
 
+    @property
+    def rmse(self) -> Array:
+        """Root mean squared error expected after each label."""
+        return np.sqrt(self.final_error + self.reduction)
+
+    @property
+    def nothing_to_learn(self) -> bool:
+        """Whether the RMSE hardly falls after the first five labels."""
+        first, end = self._fall()
+        return first - end < LEAST_FALL * first
+
+    @property
+    def rmse_share(self) -> Array:
+        """What is left of the fall of the RMSE after five labels."""
+        first, end = self._fall()
+        if self.nothing_to_learn:
+            return np.ones(self.horizon)
+        return (self.rmse - end) / (first - end)
+
+    def _fall(self) -> tuple[float, float]:
+        """Return the RMSE at five labels, or at the horizon, and at the end."""
+        # sqrt(e^2 + r) - sqrt(e^2) is 0 where r is: both are rounded alike
+        first = self.reduction[min(FALL_FROM, self.horizon) - 1]
+        return math.sqrt(self.final_error + first), math.sqrt(self.final_error)
+
     def labels_for(self, eps: float = 0.05) -> int | None:
         """Return how many labels leave at most a share `eps` of the reduction unused.
 
@@ -118,6 +166,24 @@ class Forecast:
         """
         eps = check.probability("eps", eps)
         enough = np.flatnonzero(self.fraction <= eps)
+        return int(enough[0]) + 1 if enough.size else None
+
+    def labels_for_rmse(self, eps: float = 0.05) -> int | None:
+        """Return how many labels leave at most a share `eps` of the fall of the RMSE.
+
+        Parameters
+        ----------
+        eps : float
+            Share of the fall from five labels to the end, in (0, 1).
+
+        Returns
+        -------
+        int or None
+            Number of labels, those already there included; None if the horizon is too near, or if
+            there is `nothing_to_learn`.
+        """
+        eps = check.probability("eps", eps)
+        enough = np.flatnonzero(self.rmse_share <= eps)
         return int(enough[0]) + 1 if enough.size else None
 
     def labels_at_price(self, price: float) -> int:
@@ -181,7 +247,7 @@ class Forecast:
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **rules
-            As in `fastal.plotting.plot_forecast`: `eps`, `price`.
+            As in `fastal.plotting.plot_forecast`: `eps`, `price`, `rmse`.
 
         Returns
         -------
@@ -202,7 +268,7 @@ class Forecast:
         """
         return {
             "kind": "Forecast",
-            "version": 1,
+            "version": 2,
             "order": self.order.tolist(),
             "reduction": self.reduction.tolist(),
             "noise_of_final": self.noise_of_final,
@@ -213,6 +279,7 @@ class Forecast:
             "n_labelled": self.n_labelled,
             "whole": self.whole,
             "warnings": list(self.warnings),
+            "final_error": None if math.isnan(self.final_error) else self.final_error,
         }
 
     @classmethod
@@ -230,13 +297,16 @@ class Forecast:
             An equal one. What is damaged or foreign raises a ValueError that says what is wrong.
         """
         names = ("kind", "version", "order", "reduction", "noise_of_final", "noise", "rho",
-                 "n_residuals", "n_pool", "n_labelled", "whole", "warnings")  # fmt: skip
-        kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said = (
+                 "n_residuals", "n_pool", "n_labelled", "whole", "warnings",
+                 "final_error")  # fmt: skip
+        if isinstance(state, dict) and type(state.get("version")) is int and state["version"] == 1:
+            state = {"final_error": None} | state | {"version": 2}
+        kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said, error = (
             state_values(state, names)
         )
-        if (kind, version) != ("Forecast", 1):
+        if kind != "Forecast" or type(version) is not int or version != 2:
             raise ValueError(
-                f"`state` must describe a Forecast of version 1, got "
+                f"`state` must describe a Forecast of version 2, got "
                 f"{check.short_repr(kind)}, {check.short_repr(version)}"
             )
         with damaged_state():
@@ -258,6 +328,7 @@ class Forecast:
                 n_labelled=t,
                 whole=check.flag("whole", whole),
                 warnings=tuple(map(str, said)),
+                final_error=math.nan if error is None else check.positive("final_error", error),
             )
 
     @property
@@ -356,9 +427,16 @@ def forecast(
     ``C_ij = -P_ij / (P_ii P_jj - P_ij^2)`` is the covariance of two points given all others; with
     `reference`, the covariance of two of the first 500 of these at the end.
 
+    The mean squared error after t labels is ``final_error + reduction_t``, with ``final_error``
+    the mean of ``loo_i`` plus the noise: that of a point which is not among the labels. (The
+    variances of labelled points themselves are smaller; with those in the mean, the error would
+    seem to fall for the mere reason that more of the points tested have a label.)
+
     **Limits.** The hyper-parameters must not come from a handful of the same labels: with those of
     100 to 200 earlier points it is clearly better than a fixed budget, with those of the labels
-    bought so far it is not. This cannot be seen from `gp`, so it is not warned of. Selection by
+    bought so far `fraction` is not. `rmse_share` of two fits in a row is what can be trusted then:
+    that is what `LookAhead` goes by where a learner fits hyper-parameters on the way. Where they
+    come from cannot be seen from `gp`, so it is not warned of. Selection by
     maximum variance is assumed, or another one that does not look at labels and does about as well.
     Repeated rows and a noise of nearly zero break it. There are no calibrated intervals: within a
     factor of two is what held.
@@ -382,9 +460,24 @@ def forecast(
 
 def quiet_forecast(
     X: ArrayLike, gp: GaussianProcess, labelled: ArrayLike | None, horizon: int | None = None,
-    reference: ArrayLike | None = None, samples: int = 32, seed: int = 0,
+    reference: ArrayLike | None = None, samples: int = 32, seed: int = 0, *,
+    skipped: ArrayLike = (), least: int = 2,
 ) -> Forecast:  # fmt: skip
-    """Return the forecast; its warnings are only in it."""
+    """Return the forecast; its warnings are only in it.
+
+    skipped : rows that are not in the pool any more.  least : unlabelled points there must be.
+    """
+    rows = np.asarray(skipped, dtype=np.int64)
+    if len(rows):
+        points = np.asarray(X)
+        kept = np.delete(np.arange(len(points)), rows)
+        place = np.full(len(points), -1, dtype=np.int64)
+        place[kept] = np.arange(len(kept))
+        there = None if labelled is None else place[np.asarray(labelled, dtype=np.int64)]
+        made = quiet_forecast(
+            points[kept], gp, there, horizon, reference, samples, seed, least=least
+        )
+        return replace(made, order=kept[made.order], n_pool=len(points))
     if not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
     gp = gp.copy()  # another thread may add labels meanwhile
@@ -392,17 +485,12 @@ def quiet_forecast(
     n = len(points)
     Z = gp.prior.scale("X", points)
     done = _labelled(labelled, gp, Z)
-    if n - len(done) < 2:
+    if n - len(done) < least or n < 2:
         raise ValueError(
             f"`X` must have at least two unlabelled points, got {n - len(done)} of {n}"
         )
     n_samples, seed = check.count("samples", samples, 1), check.seed("seed", seed)
-    repeated = n - len(np.unique(points + 0.0, axis=0))
-    if repeated > n - repeated:
-        raise ValueError(
-            f"`X` must not have more repeated rows than distinct ones, got {repeated} of {n}: "
-            "leave out duplicates"
-        )
+    repeated = check_repeated(points)
     others = None
     if reference is not None:
         others = check.points("reference", reference, points.shape[1])
@@ -423,13 +511,13 @@ def quiet_forecast(
                 others, rest = points[held], np.setdiff1d(rest, held)
                 last = min(last, len(done) + len(rest))
             order = _large_order(gp, Z, done, rest, last)
-            reduction, final = _on_reference(gp, points[order], others)
+            reduction, final, variance = _on_reference(gp, points[order], others)
         else:
             order, V = _small_order(gp, Z, done)
             if others is None:
-                reduction, final = _on_pool(gp, V, len(done), last, n_samples)
+                reduction, final, variance = _on_pool(gp, V, len(done), last, n_samples)
             else:
-                reduction, final = _on_reference(gp, points[order], others)
+                reduction, final, variance = _on_reference(gp, points[order], others)
     white = gp.residuals
     rho = rho_of(float(white @ white), len(white))
     said = tuple(_doubts(gp, repeated, n, rho))
@@ -444,7 +532,20 @@ def quiet_forecast(
         n_labelled=len(done),
         whole=n <= WHOLE_POOL,
         warnings=said,
+        final_error=max(variance, 0.0) + gp.noise,
     )
+
+
+def check_repeated(points: Array) -> int:
+    """Return how many rows repeat others; refuse more of them than distinct ones."""
+    n = len(points)
+    repeated = n - len(np.unique(points + 0.0, axis=0))
+    if repeated > n - repeated:
+        raise ValueError(
+            f"`X` must not have more repeated rows than distinct ones, got {repeated} of {n}: "
+            "leave out duplicates"
+        )
+    return repeated
 
 
 def _percent(share: float) -> str:

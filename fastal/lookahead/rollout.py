@@ -48,6 +48,8 @@ def _small_order(gp: GaussianProcess, Z: Array, done: Ints) -> tuple[Ints, Array
         V[:t, :t] = head.T
         V[:t, t:], _ = dtrtrs(head, K[:t, t:], lower=1)
         rest = rest - V[:t, t:].T @ V[:t, t:]
+    if t == n:
+        return order, V
     # pivots of K + noise I are variances plus noise: the largest comes next
     factor, pivots, rank, status = dpstrf(rest, lower=1)
     if status:
@@ -74,8 +76,8 @@ def _large_order(gp: GaussianProcess, Z: Array, done: Ints, rest: Ints, last: in
 
 def _on_pool(
     gp: GaussianProcess, V: Array, labels: int, last: int, samples: int
-) -> tuple[Array, float]:
-    """Return reduction_t for t = 1 to n, by leaving out points, and sqrt(2 G)."""
+) -> tuple[Array, float, float]:
+    """Return reduction_t for t = 1 to n, by leaving out points, sqrt(2 G), and the mean of loo."""
     n, noise = len(V), gp.noise
     P, _ = dpotri(V.T, lower=1)
     precision = np.ascontiguousarray(np.diagonal(P))
@@ -92,7 +94,7 @@ def _on_pool(
         sums[j : n - 1] += tail[j + 1 :]
         counts[j:] += 1
     t = np.arange(1, n + 1)
-    return (unlabelled + t * sums / counts) / n, float(final)
+    return (unlabelled + t * sums / counts) / n, float(final), float(loo.mean())
 
 
 def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
@@ -115,8 +117,11 @@ def _reruns(V: Array, labels: int, steps: Ints) -> list[Array]:
         return list(workers.map(one, steps.tolist()))
 
 
-def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Array, float]:
-    """Return the mean fall of the variance of other inputs after t = 1, 2, ..., and sqrt(2 G)."""
+def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Array, float, float]:
+    """Return what the mean variance of other inputs still falls by after t = 1, 2, ...
+
+    Also sqrt(2 G), and the mean variance at the end.
+    """
     model = gp.copy()
     model.rewind(0)
     model.add_batch(points, np.full(len(points), gp.mean))
@@ -134,4 +139,5 @@ def _on_reference(gp: GaussianProcess, points: Array, others: Any) -> tuple[Arra
     covariance_rows(gp.prior.kind, gp.amplitude, scaled, few, scaled, 0, C)
     C -= V @ V.T
     squares = np.einsum("ij,ij->", C, C) - np.einsum("ii,ii->", C, C)
-    return reduction, float(np.sqrt(2.0 * squares / (few * (few - 1))))
+    end = max(gp.amplitude - float(falls.sum()) / m, 0.0)
+    return reduction, float(np.sqrt(2.0 * squares / (few * (few - 1)))), end

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from fastal._core.covariance import covariance_and_slopes, lengthscale_gradient
 from fastal._types import Array
+from fastal.models.weak import EDGE
 
 # Rows on which fit_hyperparameters screens its starts.
 SCREEN_ROWS = 250
@@ -143,10 +144,11 @@ def search(
     limits: dict[str, tuple[float, float]],
     restarts: int,
     seed: int,
-) -> Parameters:
+) -> tuple[Parameters, bool]:
     """Return the parameters with the largest marginal likelihood that is found.
 
     X : (n, d).  y : (n,).  `present` is the first start, and keeps what is not wanted.
+    Second: do the length scales lie at an edge of their box?
     """
     _, _, amplitude, mean = present
     n, d = X.shape
@@ -170,7 +172,7 @@ def search(
     screened = [minimise_from(place, evidence, box, SCREEN_STEPS) for place in starts]
     if wanted.ard and d > 1:
         # Never worse than one length scale for all.
-        scale, *others, _ = search(
+        (scale, *others, _), _ = search(
             X, y, kind, present, wanted._replace(ard=False), limits, restarts, seed
         )
         place = np.full(len(box), scale)
@@ -197,12 +199,24 @@ def search(
             "lower bound of the noise, bounds={'noise': (low, high)}"
         )
     found = np.exp(theta)
-    return (
+    parameters = (
         found[:k].copy() if wanted.ard else float(found[0]),
         float(found[k]),
         float(found[k + 1]) if wanted.amplitude else amplitude,
         evidence.mean_at(theta) if wanted.mean else mean,
     )
+    return parameters, _at_edge(theta[:k], box[:k])
+
+
+def _at_edge(scales: Array, box: Array) -> bool:
+    """Return whether all length scales lie at their upper bound, or one at its lower one.
+
+    scales : (k,), logarithms.  box : (k, 2).
+    """
+    searched = box[:, 0] < box[:, 1]
+    lower = scales - box[:, 0] <= EDGE
+    upper = box[:, 1] - scales <= EDGE
+    return bool(searched.any() and (lower[searched].any() or upper[searched].all()))
 
 
 def _starts(

@@ -44,6 +44,8 @@ class GaussianProcess(GrowingProcess):
         The parameters, read-only: bounds are comparable only under common parameters.
     n_labels : int
         Number of labels added.
+    at_edge : bool
+        Whether the parameters come from a fit that ended at an edge of its search box; read-only.
 
     Notes
     -----
@@ -70,6 +72,8 @@ class GaussianProcess(GrowingProcess):
     (array([0.5306, 0.1795]), array([0.0066, 0.9493]))
     """
 
+    _at_edge: bool
+
     def __init__(
         self,
         lengthscale: float | ArrayLike = 1.0,
@@ -81,7 +85,7 @@ class GaussianProcess(GrowingProcess):
     ) -> None:
         self._writing = None
         scale, variance = self._set_prior(lengthscale, amplitude, kernel)
-        self._warned = False
+        self._warned = self._at_edge = False
         self._clear(scale, check.positive("noise", noise), variance, check.real("mean", mean))
 
     def __repr__(self) -> str:
@@ -91,6 +95,16 @@ class GaussianProcess(GrowingProcess):
             f"amplitude={kept.amplitude:.6g}, mean={kept.mean:.6g}, kernel={self._kernel!r}; "
             f"{n} labels)"
         )
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether `fit_hyperparameters` ended with the length scale at an edge of its search box.
+
+        Within 1 % of a bound, in the logarithm; of several length scales, all at the upper bound or
+        one at the lower one. Such a fit has not found its optimum, and criteria do not take it for
+        a confirmation (see `StillToCome.recompute_from`). False without a fit.
+        """
+        return self._at_edge
 
     # Asking.
 
@@ -271,7 +285,8 @@ class GaussianProcess(GrowingProcess):
         n, old = now
         new = type(self).__new__(type(self))
         new._writing = None
-        new._kernel, new._kind, new._warned = self._kernel, self._kind, self._warned
+        new._kernel, new._kind = self._kernel, self._kind
+        new._warned, new._at_edge = self._warned, self._at_edge
         new._clear(old.lengthscale, old.noise, old.amplitude, old.mean)
         if n > 0:
             new._allocate(len(old.Z))
@@ -299,6 +314,7 @@ class GaussianProcess(GrowingProcess):
             "kernel": self._kernel,
             "parameters": (kept.lengthscale, kept.noise, kept.amplitude, kept.mean),
             "warned": self._warned,
+            "at_edge": self._at_edge,
             "inputs": kept.Z[:, :n].copy(),
             "labels": kept.labels[:, :n].copy(),
             "factor": packed,
@@ -309,6 +325,7 @@ class GaussianProcess(GrowingProcess):
         self._kernel = state["kernel"]
         self._kind = KINDS[self._kernel]
         self._warned = state["warned"]
+        self._at_edge = state.get("at_edge", False)  # none in pickles of earlier versions
         self._clear(*state["parameters"])
         inputs, labels = state["inputs"], state["labels"]
         n = labels.shape[1]
@@ -341,7 +358,7 @@ class GaussianProcess(GrowingProcess):
     def _listed(self, now: Now) -> dict[str, Any]:
         n, kept = now
         scale = kept.lengthscale
-        return {
+        state = {
             "kind": "GaussianProcess",
             "version": 1,
             "kernel": self._kernel,
@@ -353,6 +370,8 @@ class GaussianProcess(GrowingProcess):
             "labels": kept.labels[TARGET, :n].tolist() if n else [],
             "label_noise": kept.labels[NOISE, :n].tolist() if n else [],
         }
+        # Not in every state: those of earlier versions have none.
+        return state | ({"at_edge": True} if self._at_edge else {})
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> GaussianProcess:
@@ -370,6 +389,10 @@ class GaussianProcess(GrowingProcess):
         """
         parameters = ("kernel", "lengthscale", "noise", "amplitude", "mean")
         names = ("kind", "version", *parameters, "scaled_inputs", "labels", "label_noise")
+        edge = False
+        if isinstance(state, dict) and "at_edge" in state:
+            state = state.copy()
+            edge = state.pop("at_edge")
         values = state_values(state, names)
         if values[:2] != ["GaussianProcess", 1]:
             raise ValueError(
@@ -379,6 +402,7 @@ class GaussianProcess(GrowingProcess):
         kernel, lengthscale, noise, amplitude, mean = values[2:7]
         with damaged_state():
             new = cls(lengthscale, noise, amplitude=amplitude, mean=mean, kernel=kernel)
+            new._at_edge = check.flag("at_edge", edge)
             targets = check.vector("labels", values[8])
             if targets.size:
                 inputs = check.points("scaled_inputs", values[7], new._expected())
@@ -497,7 +521,7 @@ class GaussianProcess(GrowingProcess):
         Returns
         -------
         GaussianProcess
-            The process itself.
+            The process itself; its `at_edge` says whether the length scale ended at a bound.
 
         Raises
         ------
@@ -544,20 +568,21 @@ class GaussianProcess(GrowingProcess):
                     "`prior`='weak' fits one length scale and the amplitude, in a box of its own: "
                     f"leave out {names}"
                 )
-            found = self._weakly_fitted(inputs, targets, restarts == 1, seed)
+            found, edge = self._weakly_fitted(inputs, targets, restarts == 1, seed)
         else:
-            found = search(
+            found, edge = search(
                 inputs, targets, self._kind, self._parameters, wanted, limits, restarts, seed
             )
         with self._turn():
             self._refuse_labels()  # another thread may have added one
             self._clear(*found)
+            self._at_edge = edge
         return self
 
     def _weakly_fitted(
         self, inputs: Array, targets: Array, from_here: bool, seed: int
-    ) -> tuple[float | Array, float, float, float]:
-        """Return the parameters of a fit with the weak prior."""
+    ) -> tuple[tuple[float | Array, float, float, float], bool]:
+        """Return the parameters of a fit with the weak prior, and whether it is at an edge."""
         from fastal.models.weak import weak_fit
 
         start = None
@@ -566,7 +591,7 @@ class GaussianProcess(GrowingProcess):
             # Several length scales: their geometric mean.
             start = float(np.exp(np.log(scale).mean())), noise / amplitude
         fit = weak_fit(inputs, targets, self._kind, start=start, seed=seed)
-        return fit.lengthscale, fit.noise, fit.amplitude, fit.mean
+        return (fit.lengthscale, fit.noise, fit.amplitude, fit.mean), fit.at_edge
 
     def _refuse_labels(self) -> None:
         n = self._n
@@ -583,6 +608,12 @@ def whitened(gp: GaussianProcess, scaled: Array, low: int, high: int) -> Array:
     scaled : (d, m), inputs divided by the length scales.
     """
     return posterior.whitened_rows(gp._kind, gp._now, scaled, low, high)
+
+
+def mark_edge(gp: GaussianProcess, at_edge: bool) -> GaussianProcess:
+    """Note whether the parameters of a process come from a fit at an edge; return the process."""
+    gp._at_edge = at_edge
+    return gp
 
 
 def warn_if_far(gp: GaussianProcess, y: Array) -> None:

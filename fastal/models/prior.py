@@ -15,6 +15,9 @@ from fastal._types import Array
 if TYPE_CHECKING:
     from fastal._threads import OneWriter
 
+# Rows that are scaled at a time.
+BLOCK = 16384
+
 
 class Prior(NamedTuple):
     """The covariance function of a model, a value: it does not change with the model's labels."""
@@ -39,11 +42,18 @@ class Prior(NamedTuple):
 
 
 def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
-    """Return inputs divided by length scales, feature by feature: (d, m)."""
-    with np.errstate(over="ignore"):
-        scaled = np.ascontiguousarray((X * (1.0 / np.asarray(lengthscale))).T)
-    if not np.isfinite(scaled).all():
-        raise ValueError(f"`{name}` divided by the length scale is not finite")
+    """Return inputs divided by length scales, feature by feature: (d, m).
+
+    By blocks of rows: a pool that is mapped from a file is not in memory a second time.
+    """
+    weights = 1.0 / np.asarray(lengthscale)
+    scaled = np.empty((X.shape[1], len(X)))
+    for low in range(0, len(X), BLOCK):
+        block = scaled[:, low : low + BLOCK]
+        with np.errstate(over="ignore"):
+            np.multiply(X[low : low + BLOCK], weights, out=block.T)
+        if not np.isfinite(block).all():
+            raise ValueError(f"`{name}` divided by the length scale is not finite")
     return scaled
 
 

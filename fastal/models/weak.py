@@ -130,7 +130,8 @@ def weak_fit(
     n, d = scaled_X.shape
     if n < LEAST_LABELS:
         raise ValueError(
-            f"`y`: a fit with a weak prior needs at least {LEAST_LABELS} labels, got {n}"
+            f"`y`: a fit with a weak prior needs at least {LEAST_LABELS} labels, got {n}: "
+            f"{LEAST_LABELS - n} missing"
         )
     if features is None:
         features = int((scaled_X != scaled_X[0]).any(axis=0).sum()) or d
@@ -165,6 +166,31 @@ def weak_fit(
         log_posterior -= math.log(2.0 * math.pi) + math.log(WIDTHS[0] * WIDTHS[1])
     at_edge = best[U] <= LOW[0] + EDGE or best[U] >= HIGH[0] - EDGE
     return WeakFit(scale, ratio, amplitude, mean, log_posterior, bool(at_edge), int(count))
+
+
+def at_edge(lengthscale: float, features: int) -> bool:
+    """Return whether a length scale lies at an edge of the box, or outside of it.
+
+    Parameters
+    ----------
+    lengthscale : float
+        In standard deviations of the inputs.
+    features : int
+        Number of features.
+
+    Returns
+    -------
+    bool
+        Whether a fit with it confirms nothing.
+
+    Examples
+    --------
+    >>> from fastal.models.weak import at_edge
+    >>> at_edge(2.0, 3), at_edge(1000.0, 3)
+    (False, True)
+    """
+    place = math.log(lengthscale / math.sqrt(features))
+    return not LOW[0] + EDGE < place < HIGH[0] - EDGE
 
 
 def _standardised(y: Array) -> tuple[Array, float, float]:

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from fastal.plotting.forecast import plot_forecast as plot_forecast
     from fastal.plotting.forecast import save_forecast as save_forecast
     from fastal.plotting.label_cost import tradeoff_figure as tradeoff_figure
+    from fastal.plotting.predictions import plot_predictions as plot_predictions
+    from fastal.plotting.refits import plot_refits as plot_refits
+    from fastal.plotting.refits import refits_in_words as refits_in_words
+    from fastal.plotting.refits import save_refits as save_refits
     from fastal.plotting.run import plot_run as plot_run
     from fastal.plotting.run import save_run as save_run
+    from fastal.plotting.run import share_left as share_left
     from fastal.plotting.simulation import plot_simulation as plot_simulation
     from fastal.plotting.still import plot_still as plot_still
     from fastal.plotting.still import save_still as save_still
@@ -36,7 +41,9 @@ __getattr__, __dir__, __all__ = attach(
         "style": "ABOVE BELOW MEAN OUTSIDE STOP file_formats require_matplotlib",
         "stopper": "plot_stopper save_stopper",
         "still": "plot_still save_still",
-        "run": "plot_run save_run",
+        "run": "plot_run save_run share_left",
+        "refits": "plot_refits refits_in_words save_refits",
+        "predictions": "plot_predictions",
         "demo": "plot_demo save_demo",
         "forecast": "plot_forecast save_forecast",
         "simulation": "plot_simulation",

@@ -23,6 +23,13 @@ STYLES: dict[str, dict[str, Any]] = {
         "ms": 4,
         "label": "the paper's rule, over alpha",
     },
+    "StillToCome, as bounds come": {
+        "color": BELOW,
+        "marker": "x",
+        "ms": 4,
+        "ls": ":",
+        "label": "StillToCome, as bounds come",
+    },
     "LookAhead": {"color": FORECAST, "marker": "^", "ms": 4, "label": "LookAhead, over eps"},
     "StillToCome": {"color": BELOW, "marker": "o", "ms": 5, "label": "StillToCome, over share"},
 }
@@ -72,6 +79,8 @@ def decision_figure(found: DecisionStudy) -> Figure:
 def _draw(ax: Any, found: DecisionStudy, pool: int, selection: str) -> None:
     """Draw the curves of one pool and selection; shares of 5, 10 and 20 % carry their number."""
     for rule, style in STYLES.items():
+        if rule not in found.rules:
+            continue
         labels, unused = found.curve(pool, selection, rule)
         if len(labels):
             ax.plot(100 * labels, 100 * unused, **style)

@@ -24,8 +24,9 @@ _HELD = 2.0  # the factor within which forecasts held
 
 
 def plot_forecast(
-    forecast: Forecast, ax: Axes | None = None, *, eps: float = 0.05, price: float | None = None
-) -> Axes:
+    forecast: Forecast, ax: Axes | None = None, *, eps: float = 0.05, price: float | None = None,
+    rmse: bool = False,
+) -> Axes:  # fmt: skip
     """Draw what is left to be had after each label, with the stops marked.
 
     The share that is left of the reduction after one label, on a logarithmic scale; a factor of
@@ -42,6 +43,9 @@ def plot_forecast(
         Share whose stop is marked.
     price : float, optional
         Price whose stop is marked; none by default.
+    rmse : bool, optional
+        Whether to draw what is left of the fall of the RMSE from five labels on, for
+        hyper-parameters that come from the same labels, with the stop of `eps`.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def plot_forecast(
         from matplotlib import pyplot
 
         ax = pyplot.figure(figsize=_SIZE, layout="constrained").add_subplot()
-    _draw(forecast, ax, eps, price)
+    _draw(forecast, ax, eps, price, check.flag("rmse", rmse))
     return ax
 
 
@@ -71,12 +75,13 @@ def save_forecast(
     *,
     eps: float = 0.05,
     price: float | None = None,
+    rmse: bool = False,
 ) -> None:
     """Write the picture of `plot_forecast` to a file, without pyplot and without a display.
 
     Parameters
     ----------
-    forecast, eps, price
+    forecast, eps, price, rmse
         As in `plot_forecast`.
     path : path
         File to write; its ending is the format.
@@ -85,27 +90,28 @@ def save_forecast(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE, layout="constrained")
-    _draw(forecast, figure.add_subplot(), eps, price)
+    _draw(forecast, figure.add_subplot(), eps, price, check.flag("rmse", rmse))
     figure.savefig(path, dpi=150)
 
 
-def _draw(forecast: Forecast, ax: Axes, eps: float, price: float | None) -> None:
+def _draw(forecast: Forecast, ax: Axes, eps: float, price: float | None, rmse: bool) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-    stops = _stops(forecast, eps, price)
+    stops = _stops(forecast, eps, price, rmse)
     labels = np.arange(1, forecast.horizon + 1)
-    left = np.maximum(forecast.fraction, _FLOOR / 10)
+    left = np.maximum(forecast.rmse_share if rmse else forecast.fraction, _FLOOR / 10)
     now = forecast.n_labelled
     begin = max(now, 1) - 1
-    # Paler by mixing with white: PostScript knows no transparency.
-    ax.fill_between(
-        labels[begin:],
-        left[begin:] / _HELD,
-        left[begin:] * _HELD,
-        color="#cfe3f1",
-        linewidth=0,
-        label="within a factor of two",
-    )
+    if not rmse:  # the factor is one of the loss
+        # Paler by mixing with white: PostScript knows no transparency.
+        ax.fill_between(
+            labels[begin:],
+            left[begin:] / _HELD,
+            left[begin:] * _HELD,
+            color="#cfe3f1",
+            linewidth=0,
+            label="within a factor of two",
+        )
     if now > 1:
         ax.plot(labels[:now], left[:now], color=OUTSIDE, lw=1.6, label="labelled already")
         ax.plot([now], [left[now - 1]], "o", color=BELOW, markersize=6, gid="now")
@@ -120,7 +126,7 @@ def _draw(forecast: Forecast, ax: Axes, eps: float, price: float | None) -> None
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel("labels")
-    ax.set_ylabel("left of the expected reduction")
+    ax.set_ylabel("left of the fall of the RMSE" if rmse else "left of the expected reduction")
     end = "the pool" if forecast.whole else "the horizon"
     ax.set_title(
         f"what labels up to the end of {end} would still buy: {now} of {forecast.n_pool} labelled",
@@ -132,11 +138,14 @@ def _draw(forecast: Forecast, ax: Axes, eps: float, price: float | None) -> None
     )
 
 
-def _stops(forecast: Forecast, eps: float, price: float | None) -> list[tuple[str, int]]:
+def _stops(
+    forecast: Forecast, eps: float, price: float | None, rmse: bool
+) -> list[tuple[str, int]]:
     """Return the stops of the rules, those that lie before the horizon."""
+    text = f"at most {100 * check.probability('eps', eps):g} % left"
     found = [
-        (f"at most {100 * check.probability('eps', eps):g} % left", forecast.labels_for(eps)),
-        ("within the noise of the final error", forecast.labels_as_paper()),
+        (text, forecast.labels_for_rmse(eps) if rmse else forecast.labels_for(eps)),
+        ("within the noise of the final error", None if rmse else forecast.labels_as_paper()),
     ]
     if price is not None:
         found.append((f"price {price:g}", forecast.labels_at_price(price)))

@@ -115,6 +115,22 @@ def _draw_bounds(run: Run, ax: Axes) -> None:
         draw_in_place(picture, ax, first)
 
 
+def share_left(run: Run) -> float:
+    """Return the share that the picture of a run says is still to come at the stop, or now.
+
+    Parameters
+    ----------
+    run : Run
+        It is only read.
+
+    Returns
+    -------
+    float
+        The share; NaN if it is not known.
+    """
+    return _picture(run).at_end
+
+
 def _picture(run: Run) -> Picture:
     criterion: Any = run.stopper
     verdict, (means, left) = run.verdict, run.trace()

@@ -334,6 +334,8 @@ def _draw_end(picture: Picture, ax: Axes, low: float, at: int, words: dict[str, 
     under = not right and end > low
     side: dict[str, Any] = {"ha": "left" if right else "right", "va": "top" if under else "bottom"}
     side["xytext"] = (6 if right else -6, -5 if under else 5)
+    if under and math.log(end / low) < 0.25 * math.log(ax.get_ylim()[1] / low):
+        side |= {"va": "center", "xytext": (-8, 0)}  # else it would lie on the axis
     text = "< 0.1 %" if 0 < end < 0.001 < low else _percent(end)
     ax.annotate(f"{text} left", (at, height), color=STOP, weight="bold", **side, **words)
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from fastal.reference.bound import gp_kl as gp_kl
     from fastal.reference.bound import gp_prior_kl as gp_prior_kl
     from fastal.reference.bound import mcallester_bound as mcallester_bound
+    from fastal.reference.campaign import Campaign as Campaign
+    from fastal.reference.campaign import weak_maximum as weak_maximum
     from fastal.reference.criteria import cross_validation_error as cross_validation_error
     from fastal.reference.criteria import error_stability_stop as error_stability_stop
     from fastal.reference.criteria import expected_loss as expected_loss
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from fastal.reference.learning import select as select
     from fastal.reference.lookahead import forecast as forecast
     from fastal.reference.lookahead import forecast_loop as forecast_loop
+    from fastal.reference.lookahead import forecast_rmse as forecast_rmse
     from fastal.reference.models import GaussianProcess as GaussianProcess
     from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
     from fastal.reference.models import dense_posterior as dense_posterior
@@ -55,8 +58,9 @@ __getattr__, __dir__, __all__ = attach(
             "overall_uncertainty_stop max_uncertainty_stop error_stability_stop"
         ),
         "learning": "select",
+        "campaign": "Campaign weak_maximum",
         "simulation": "simulate",
-        "lookahead": "forecast forecast_loop",
+        "lookahead": "forecast forecast_loop forecast_rmse",
         "stopping": "still_to_come still_stop levels",
     },
 )

@@ -71,6 +71,58 @@ def forecast(
     return order, reduction, math.sqrt(2 * sum(squares) / len(squares))
 
 
+def forecast_rmse(
+    X: ArrayLike, gp: GaussianProcess, *, labelled: ArrayLike = ()
+) -> tuple[Array, float, Array]:
+    """Twin of `Forecast.rmse` and `Forecast.rmse_share`: dense posteriors, point by point.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        The pool.
+    gp : reference.GaussianProcess
+        The parameters.
+    labelled : array_like of int
+        Rows labelled already, in order.
+
+    Returns
+    -------
+    rmse : array, shape (n,)
+        Expected root mean squared error at a point of the pool, predicted from the first t of the
+        others, which are selected without it.
+    end : float
+        The same from all others.
+    share : array, shape (n,)
+        ``(rmse - end) / (rmse[4] - end)``; ones if the fall is less than 2 % of ``rmse[4]``.
+    """
+    points = np.asarray(X, dtype=float)
+    n = len(points)
+    given = [int(i) for i in np.asarray(labelled)]
+    order = forecast(points, gp, labelled=given)[0]
+
+    def variance(i: int, labels: list[int]) -> float:
+        K = gp.covariance(points[labels], points[labels]) + gp.noise * np.eye(len(labels))
+        k = gp.covariance(points[labels], points[[i]])[:, 0]
+        return float(gp.amplitude - k @ np.linalg.solve(K, k))
+
+    squares, end = np.zeros(n), 0.0
+    for i in range(n):
+        chosen = [j for j in given if j != i]
+        candidates = [j for j in order if j != i and j not in chosen]
+        while candidates:
+            left = [variance(j, chosen) if chosen else gp.amplitude for j in candidates]
+            best = next(k for k, v in enumerate(left) if v >= max(left) * (1 - 1e-12))
+            chosen.append(candidates.pop(best))
+        for t in range(1, n + 1):
+            squares[t - 1] += (variance(i, chosen[:t]) + gp.noise) / n
+        end += (variance(i, chosen) + gp.noise) / n
+    rmse, last = np.sqrt(squares), math.sqrt(end)
+    fall = float(rmse[min(5, n) - 1]) - last
+    if fall < 0.02 * (fall + last):
+        return rmse, last, np.ones(n)
+    return rmse, last, (rmse - last) / fall
+
+
 def forecast_loop(
     X: ArrayLike, gp: GaussianProcess, *, labelled: ArrayLike = (), samples: int = 32
 ) -> tuple[list[int], Array, float]:

@@ -28,12 +28,13 @@ def simulate(
     X: ArrayLike | Make,
     y: ArrayLike | None = None,
     *,
-    gp: GaussianProcess,
+    gp: GaussianProcess | None = None,
+    refit: float | None = None,
     stopper: Criterion | None = None,
     criteria: Sequence[Criterion] = (),
     n_runs: int = 100,
     pool_size: int | None = None,
-    initial: int = 1,
+    initial: int | None = None,
     max_labels: int | None = None,
     acquisition: str = "max_variance",
     test: Any = "rest",
@@ -53,8 +54,12 @@ def simulate(
         data for each run.
     y : array_like, shape (n,)
         Their labels; None with a callable.
-    gp : GaussianProcess
-        The model, without labels; common to all runs.
+    gp : GaussianProcess, optional
+        The model, without labels; common to all runs. None: each run learns its hyper-parameters on
+        the way (see `ActiveLearner`).
+    refit : float, optional
+        How much the labels grow between two fits of the hyper-parameters, above 1. By default 1.2
+        without a `gp`, and no fits with one.
     stopper : Stopper or another criterion, optional
         When to stop; ``Stopper()`` by default.
     criteria : sequence of criteria
@@ -64,8 +69,8 @@ def simulate(
     pool_size : int, optional
         Points in a pool. By default 100, as in the paper, or half of the rows if these are fewer
         than 200; without ``test="rest"`` all rows.
-    initial : int
-        Random labels that come first and give no bound.
+    initial : int, optional
+        Random labels that come first and give no bound. By default one, and five without a `gp`.
     max_labels : int, optional
         Most labels in all, the initial ones included; the whole pool by default.
     acquisition : {"max_variance", "random"}
@@ -99,6 +104,10 @@ def simulate(
     A run ends at its stop if nothing else is wanted. With test errors or `criteria` it goes on to
     `max_labels`; the stop and `n_labels` are the same.
 
+    With fits on the way, criteria see bounds as they were at each moment. Those in the result are
+    under the last fit of each run, `errors` is minus the logarithm of the predictive density, and
+    errors before the first fit are NaN.
+
     Results do not depend on the backend, the number of workers or the order, to the last digit.
     (Pools of 2,048 points and more go through BLAS, whose digits are those of the processor and the
     version of BLAS.) Within ``joblib.parallel_config(backend="dask")`` a Dask cluster takes the
@@ -122,7 +131,7 @@ def simulate(
     check.option("keep", keep, ("all", "summary"))
     check.flag("progress", progress)
     plan, data = _prepare(
-        X, y, gp, stopper, criteria, pool_size, initial, max_labels, test,
+        X, y, gp, refit, stopper, criteria, pool_size, initial, max_labels, test,
         check.seed("seed", seed), acquisition, keep == "all", errors == "raise",
     )  # fmt: skip
     # besides the columns: counts, and what is made of them in the end

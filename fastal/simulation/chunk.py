@@ -47,6 +47,15 @@ class Chunk(NamedTuple):
             0.0,
         )
 
+    def fail(self, place: int, error: BaseException) -> None:
+        """Record that a run has failed."""
+        message = f"{type(error).__name__}: {error}".replace("\0", " ")
+        self.messages.append((int(self.runs[place]), message))
+        self.counts[:, place] = 0, -1
+        self.criteria[place] = -1
+        for array in (self.histories, self.bounds, self.errors, self.rmse):
+            array[place] = np.nan
+
     def first(self, done: int) -> Chunk:
         """Return the chunk of the first runs; the others are left."""
         if done == len(self.runs):

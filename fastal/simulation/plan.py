@@ -15,6 +15,7 @@ from fastal._core import seeds
 from fastal._types import Array, Ints
 from fastal.learning.gaussian import check_memory
 from fastal.learning.inputs import budget, check_test_set, fresh_criterion
+from fastal.learning.refit import first_labels, fit_growth
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.simulation.store import FORMAT
 from fastal.stopping.criterion import Criterion
@@ -28,7 +29,8 @@ Make = Callable[[np.random.Generator], tuple[ArrayLike, ArrayLike]]
 class Plan:
     """What each run does: small, and sent with every chunk."""
 
-    gp: GaussianProcess
+    gp: GaussianProcess | None  # None: its hyper-parameters are learnt on the way
+    refit: float | None  # growth of the labels between two fits; None: there are none
     stopper: Criterion
     criteria: tuple[Criterion, ...]
     make: Make | None
@@ -41,6 +43,18 @@ class Plan:
     acquisition: str
     keep_bounds: bool
     raising: bool
+
+    @property
+    def known_gp(self) -> GaussianProcess:
+        """The process of runs without fits."""
+        assert self.gp is not None
+        return self.gp
+
+    def scaled(self, name: str, points: Array) -> Array:
+        """Return inputs as workers take them, (d, n): over length scales that do not change."""
+        if self.refit is None:
+            return self.known_gp.prior.scale(name, points)
+        return np.ascontiguousarray(points.T)
 
     @property
     def n_bounds(self) -> int:
@@ -130,15 +144,16 @@ class _Data(NamedTuple):
 
 
 def _prepare(
-    X: Any, y: Any, gp: GaussianProcess, stopper: Criterion | None, criteria: Any,
-    pool_size: int | None, initial: int, max_labels: int | None, test: Any, seed: int,
-    acquisition: str, keep_bounds: bool, raising: bool,
+    X: Any, y: Any, gp: GaussianProcess | None, refit: float | None, stopper: Criterion | None,
+    criteria: Any, pool_size: int | None, initial: int | None, max_labels: int | None, test: Any,
+    seed: int, acquisition: str, keep_bounds: bool, raising: bool,
 ) -> tuple[Plan, _Data]:  # fmt: skip
     """Check all that decides what a run computes."""
-    if not isinstance(gp, GaussianProcess):
+    if gp is not None and not isinstance(gp, GaussianProcess):
         raise TypeError(f"`gp` must be a GaussianProcess, got {check.short_repr(gp)}")
-    if gp.n_labels:
+    if gp is not None and gp.n_labels:
         raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
+    growth = fit_growth(gp, refit)
     chosen = fresh_criterion("stopper", Stopper() if stopper is None else stopper)
     if isinstance(criteria, Criterion) or not isinstance(criteria, Iterable):
         raise TypeError(
@@ -151,7 +166,7 @@ def _prepare(
     rest = isinstance(test, str)
     if rest:
         check.option("test", test, ("rest",))
-    features = gp.prior.features
+    features = None if gp is None else gp.prior.features
     make: Make | None = None
     if callable(X):
         if y is not None:
@@ -180,7 +195,7 @@ def _prepare(
             f"`pool_size` must be below the number of rows ({n}), got {size}: it leaves no row for "
             "test='rest'"
         )
-    first = check.count("initial", initial)
+    first = check.count("initial", first_labels(gp, initial))
     if first > size:
         raise ValueError(
             f"`initial` must be at most the size of the pool ({size}), "
@@ -188,22 +203,30 @@ def _prepare(
         )
     most = budget(max_labels, first, size)
     check_memory(size, most)
-    if make is None:
-        warn_if_far(gp.copy(), labels)
-    gp = gp.copy(quiet=True)  # said already
-    Z = gp.prior.scale("X", points)
+    if gp is not None:
+        if make is None and growth is None:
+            warn_if_far(gp.copy(), labels)
+        gp = gp.copy(quiet=True)  # said already
+
+    def scaled(name: str, inputs: Array) -> Array:
+        if gp is None or growth is not None:
+            return np.ascontiguousarray(inputs.T)
+        return gp.prior.scale(name, inputs)
+
+    Z = scaled("X", points)
     test_Z, test_y, test_digest = Z, labels, None
     if not rest:
         test_Z, test_y = Z[:, :0].copy(), labels[:0].copy()
         if test is not None:
             test_points, test_y = check_test_set(test, points.shape[1])
-            test_Z, test_digest = gp.prior.scale("test", test_points), _digest(test_points, test_y)
+            test_Z, test_digest = scaled("test", test_points), _digest(test_points, test_y)
     if make is not None:
         Z, labels = Z[:, :0].copy(), labels[:0].copy()
         if rest:
             test_Z, test_y = Z, labels
     plan = Plan(
         gp=gp,
+        refit=growth,
         stopper=chosen,
         criteria=tuple(fresh_criterion("criteria", other) for other in others),
         make=make,
@@ -219,6 +242,8 @@ def _prepare(
     )
     for criterion in (plan.stopper, *plan.criteria):
         criterion.expect(plan.n_bounds)
+        if growth is not None:
+            criterion.allow_refits()
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
 
 
@@ -249,10 +274,11 @@ def _probe(make: Make, seed: int, features: int | None) -> tuple[Array, Array, s
 def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
     """Return all that decides the numbers; how many runs there are does not."""
     test = "rest" if plan.test_on_rest else data.test_digest
-    return {
+    fits = {} if plan.refit is None else {"refit": plan.refit}
+    return fits | {
         "format": FORMAT,
         "data": data.digest,
-        "gp": plan.gp.to_dict(),
+        "gp": None if plan.gp is None else plan.gp.to_dict(),
         "stopper": plan.stopper.to_dict(),
         "criteria": [criterion.to_dict() for criterion in plan.criteria],
         "pool_size": plan.pool_size,

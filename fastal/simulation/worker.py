@@ -16,6 +16,7 @@ from fastal.learning.failures import failure
 from fastal.learning.lazy import LazySelection
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import draw_pools, made_data, run_sequence
+from fastal.simulation.refitting import RefittingWorker
 
 if TYPE_CHECKING:
     from fastal.simulation.plan import Plan
@@ -39,7 +40,7 @@ def run_chunk(
     """
     begin = perf_counter()
     chunk = Chunk.empty(plan, np.concatenate([np.arange(low, high) for low, high in spans]))
-    worker = _Worker(plan)
+    worker = _Worker(plan) if plan.refit is None else RefittingWorker(plan)
     done, size = 0, 1
     with one_blas_thread():
         while size > 0:
@@ -64,7 +65,12 @@ def run_chunk(
 
 
 def _run_made(
-    worker: _Worker, plan: Plan, test_Z: Array, test_y: Array, chunk: Chunk, here: slice
+    worker: _Worker | RefittingWorker,
+    plan: Plan,
+    test_Z: Array,
+    test_y: Array,
+    chunk: Chunk,
+    here: slice,
 ) -> None:
     """Compute the runs of a callable, each with data of its own."""
     for place, run in enumerate(chunk.runs[here].tolist(), here.start):
@@ -74,20 +80,16 @@ def _run_made(
             least = plan.pool_size + plan.test_on_rest
             if len(y) < least:
                 raise ValueError(f"`X` must return at least {least} rows, got {len(y)}")
-            Z = plan.gp.prior.scale("X", points)
+            Z = plan.scaled("X", points)
         except Exception as error:
             if plan.raising:
                 error.add_note(f"in run {run} of the simulation")
                 raise
-            chunk.messages.append((run, _message(error)))
+            chunk.fail(place, error)
             continue
         rows = draw_pools(plan, chunk.runs[place : place + 1], len(y))
         test = (Z, y) if plan.test_on_rest else (test_Z, test_y)
         worker.run(Z, y, rows, *test, chunk, place)
-
-
-def _message(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".replace("\0", " ")
 
 
 class _Worker:
@@ -110,7 +112,7 @@ class _Worker:
         place: int,
     ) -> None:  # fmt: skip
         """Compute the runs with these pools; they stand in the chunk from `place` on."""
-        plan, gp = self.plan, self.plan.gp
+        plan, gp = self.plan, self.plan.known_gp
         here = slice(place, place + len(rows))
         counts = np.zeros((3, len(rows)), dtype=np.int64)
         orders = np.empty(
@@ -153,7 +155,7 @@ class _Worker:
         place: int, counts: Ints, order: Ints,
     ) -> None:  # fmt: skip
         """Compute one run over a pool that is too large for the eager selection."""
-        plan, gp = self.plan, self.plan.gp
+        plan, gp = self.plan, self.plan.known_gp
         selection = LazySelection(
             gp, np.ascontiguousarray(Z[:, rows]), np.arange(plan.n_ordered), plan.initial,
             plan.max_labels,
@@ -187,17 +189,13 @@ class _Worker:
         error = failure(status, f" of run {run}")
         if self.plan.raising:
             raise error
-        chunk.messages.append((run, _message(error)))
-        chunk.counts[:, place] = 0, -1
-        chunk.bounds[place] = np.nan
-        chunk.errors[place] = np.nan
-        chunk.rmse[place] = np.nan
+        chunk.fail(place, error)
 
     def _evaluate(
         self, Z: Array, y: Array, rows: Ints, order: Ints, test_y: Array, chunk: Chunk, place: int
     ) -> None:
         """Let the criteria look at a finished run, as they would have at each label."""
-        plan, gp = self.plan, self.plan.gp
+        plan, gp = self.plan, self.plan.known_gp
         bounds = chunk.bounds[place, : len(order) - plan.initial]
         record = Record(
             gp, np.ascontiguousarray(Z[:, rows]), order, y[rows[order]], plan.initial, bounds

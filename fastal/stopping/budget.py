@@ -15,7 +15,7 @@ from fastal._state import FORMAT, state_count, state_values
 from fastal.stopping.criterion import Criterion
 
 if TYPE_CHECKING:
-    from fastal.stopping.criterion import CampaignView
+    from fastal.stopping.criterion import CampaignView, FittedView
 
 
 class _Counter(Criterion):
@@ -82,6 +82,10 @@ class _Counter(Criterion):
         with self._turn():
             self._counter.count_to(len(check.vector("bounds", bounds)))
         return self.stopped
+
+    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
+        """Count the labels that a fit has seen."""
+        return self.after_refit(campaign.bounds, at_edge=at_edge)
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""

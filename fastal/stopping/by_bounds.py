@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -21,6 +22,7 @@ from fastal.stopping.verdict import stop_warnings
 if TYPE_CHECKING:
     from fastal._types import Array
     from fastal.models.gp import GaussianProcess
+    from fastal.stopping.criterion import FittedView
 
 
 class Tracker(Protocol):
@@ -96,9 +98,18 @@ def recompute_from(
 
     first = check.count("initial", initial)
     found = recomputed(model, order=order, X=X, y=y)
-    if len(found.bounds) <= first:
+    bounds = found.bounds[first:]
+    missing = criterion._missing_in(len(bounds))
+    if missing:
+        warnings.warn(
+            f"`model` was not fitted to the last {missing} of the labels that the criterion has "
+            "bounds of: fit it to all of them first. Until the next fit these bounds are lost",
+            UserWarning,
+            stacklevel=3,
+        )
+    if not len(bounds):
         return criterion.stopped
-    return criterion.after_refit(found.bounds[first:], at_edge=found.at_edge)
+    return criterion.after_refit(bounds, at_edge=found.at_edge)
 
 
 class ByBounds(Criterion):
@@ -309,7 +320,8 @@ class ByBounds(Criterion):
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
         model = gp.copy()
         bounds = check.finite_array("bounds", model.add_batch(X, y))[initial:]
-        stopped = self.after_refit(bounds) if len(bounds) else self.stopped
+        edge = bool(getattr(gp, "at_edge", False))
+        stopped = self.after_refit(bounds, at_edge=edge) if len(bounds) else self.stopped
         if self.gp is not None:
             self.gp = model
         return stopped
@@ -342,12 +354,44 @@ class ByBounds(Criterion):
         order : array_like of int, optional
             Rows of the model in the order in which their labels came, where it keeps another one.
         X, y : array_like, optional
-            Inputs and labels, for a model that keeps none.
+            Inputs and labels as they were given to its `fit`: for a model that keeps none
+            (`BayesianRidge`), and for a check that it has seen all of them.
 
         Returns
         -------
         bool
             Whether there has been a stop, now or before.
+
+        Raises
+        ------
+        ValueError
+            If the model is not fitted, keeps no data, was fitted to other rows than `X` and `y`,
+            has no noise at all, or was changed after its fit.
+        TypeError
+            If this is no model of a library that fastal knows; `fastal.gp_bounds` and `after_refit`
+            will do for any Gaussian process.
+
+        Warns
+        -----
+        UserWarning
+            If the model lacks labels that were pushed since the fit before: it lags behind its
+            loop. If its noise is below 1e-5 of its prior variance: it takes labels as exact.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastal import GaussianProcess, StillToCome
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(0, 10, 60)
+        >>> y = np.sin(X) + 0.1 * rng.normal(size=60)
+        >>> rule = StillToCome(0.1, horizon=100)
+        >>> for n in (20, 24, 29, 35, 42, 50):
+        ...     gp = GaussianProcess().fit_hyperparameters(X[:n], y[:n], prior="weak")
+        ...     _ = gp.add_batch(X[:n], y[:n])
+        ...     if rule.recompute_from(gp):
+        ...         break
+        >>> rule.stopped_at, round(rule.left, 2)
+        (24, 0.08)
         """
         return recompute_from(self, model, initial, order, X, y)
 
@@ -377,7 +421,7 @@ class ByBounds(Criterion):
         check.flag("at_edge", at_edge)
         check.flag("same_fit", same_fit)
         self._check_bounds("bounds", values)
-        self._allow_refits()
+        self.allow_refits()
         with self._turn():
             n, fit = len(self), self._fit
             if same_fit or self._has_seen(values):
@@ -398,18 +442,50 @@ class ByBounds(Criterion):
                 anew._tracker.take_stop(self._tracker)
             elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
                 anew._tracker.latch()
-            self._tracker.replace(anew._tracker, n)
-            self._fit = (len(values), at_edge)
+            new = (len(values), at_edge)
+            try:
+                self._tracker.replace(anew._tracker, n)
+            except KeyboardInterrupt:  # heard when the bounds are replaced
+                self._fit = new
+                raise
+            self._fit = new
             if at is not None:
                 self._note_stop(at, *said)
             return self.stopped
 
+    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
+        """Take all bounds of a campaign anew, and decide (see `after_refit`)."""
+        return self.after_refit(campaign.bounds, at_edge=at_edge)
+
+    def after_correction(self, bounds: ArrayLike) -> None:
+        """Take the bounds of a campaign in which a label was wrong; nothing is decided.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far, in order; as many as there were.
+        """
+        values = check.vector("bounds", bounds, len(self))
+        self._check_bounds("bounds", values)
+        with self._turn():
+            anew = self.copy().reset()
+            anew._tracker.held = True
+            anew._extend(values)
+            anew._tracker.held = self._fit is not None
+            at, said = self.stopped_at, self._at_stop
+            if at is not None:
+                anew._tracker.take_stop(self._tracker)
+            self._tracker.replace(anew._tracker, len(values))
+            if at is not None:
+                self._note_stop(at, *said)
+
     def _has_seen(self, bounds: Array) -> bool:
         return self._fit is not None and np.array_equal(bounds, self.bounds)
 
-    def _allow_refits(self) -> None:
-        """Refuse settings that know no refits."""
-        return
+    def _missing_in(self, n: int) -> int:
+        # Fewer than at the fit before: labels were removed on purpose.
+        removed = self._fit is not None and n < self._fit[0]
+        return 0 if removed else max(0, len(self) - n)
 
     def _at_the_end(self) -> bool:
         """Whether no further bound can come, so that there will be no second fit."""

@@ -14,7 +14,7 @@ from fastal._state import FORMAT, state_values
 from fastal.bound import bounds_of
 from fastal.stopping.budget import FixedBudget
 from fastal.stopping.by_bounds import recompute_from
-from fastal.stopping.criterion import Criterion
+from fastal.stopping.criterion import Criterion, replayed
 from fastal.stopping.still import StillToCome
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import Decision
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastal._types import Array
-    from fastal.stopping.criterion import CampaignView, FinishedRun
+    from fastal.stopping.criterion import CampaignView, FinishedRun, FittedView
 
 _Kind = TypeVar("_Kind", bound=Criterion)
 
@@ -170,7 +170,13 @@ class _Composition(Criterion):
             return self.stopped
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
+        if run.refits and self._replays:
+            return replayed(self, run)  # members are judged anew until the whole has stopped
         return self.combine_stops([m.stop_in(run, m.measures_in(run)) for m in self.members])
+
+    @property
+    def _replays(self) -> bool:
+        return all(member._replays for member in self.members)
 
     def update(self, mean: Any, var: Any, y: Any, noise: Any = None) -> bool:
         """Give the bound of one label to every member (see `Stopper.update`)."""
@@ -220,8 +226,43 @@ class _Composition(Criterion):
                 member.after_refit(values, at_edge=at_edge)
             return self.stopped
 
+    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
+        """Let every member look at a campaign that was fitted anew.
+
+        Until the whole has stopped, its members are judged anew; then all stops stay.
+        """
+        with self._turn():
+            bounds, stopped = campaign.bounds, self.stopped
+            for member in self.members:
+                if member._has_seen(bounds):  # before Ctrl-C came
+                    continue
+                if not stopped:
+                    member._unlatch()
+                member.refitted(campaign, at_edge=at_edge)
+            return self.stopped
+
+    def after_correction(self, bounds: ArrayLike) -> None:
+        """Give every member the bounds of a campaign in which a label was wrong."""
+        values = check.vector("bounds", bounds)
+        self._check_bounds("bounds", values)
+        with self._turn():
+            for member in self.members:
+                member.after_correction(values)
+
+    def pool_changed(self, campaign: CampaignView) -> None:
+        """Let every member look at a pool that has got more points, or fewer."""
+        for member in self.members:
+            member.pool_changed(campaign)
+
+    def allow_refits(self) -> None:
+        for member in self.members:
+            member.allow_refits()
+
     def _has_seen(self, bounds: Array) -> bool:
         return any(member._has_seen(bounds) for member in self.members)
+
+    def _missing_in(self, n: int) -> int:
+        return max(member._missing_in(n) for member in self.members)
 
     def _unlatch(self) -> None:
         for member in self.members:
@@ -247,7 +288,8 @@ class _Composition(Criterion):
         order : array_like of int, optional
             Rows of the model in the order in which their labels came.
         X, y : array_like, optional
-            Inputs and labels, for a model that keeps none.
+            Inputs and labels as they were given to its `fit`: for a model that keeps none, and for
+            a check that it has seen all of them.
 
         Returns
         -------
@@ -393,8 +435,32 @@ def first_of(criterion: Criterion, kind: type[_Kind]) -> _Kind | None:
     >>> first_of(FixedBudget(300) | StillToCome(0.1), StillToCome)
     StillToCome(share=0.1)
     """
+    return next(iter(members_of(criterion, kind)), None)
+
+
+def members_of(criterion: Criterion, kind: type[_Kind]) -> list[_Kind]:
+    """Return all criteria of a kind: this one, members, and members' members.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        Where to look.
+    kind : type
+        What to look for.
+
+    Returns
+    -------
+    list of Criterion
+        In their order.
+
+    Examples
+    --------
+    >>> from fastal import FixedBudget, StillToCome
+    >>> from fastal.stopping.compose import members_of
+    >>> members_of(FixedBudget(300) | StillToCome(0.1), StillToCome)
+    [StillToCome(share=0.1)]
+    """
     if isinstance(criterion, kind):
-        return criterion
+        return [criterion]
     members = criterion.members if isinstance(criterion, _Composition) else ()
-    found = (first_of(member, kind) for member in members)
-    return next((one for one in found if one is not None), None)
+    return [one for member in members for one in members_of(member, kind)]

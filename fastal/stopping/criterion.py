@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from fastal import _validation as check
 from fastal._state import FORMAT, import_home
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fastal._types import Array, Bools, Ints
 
 
-class CampaignView(Protocol):
-    """What a criterion may see of a campaign; an `ActiveLearner` is one."""
+class FittedView(Protocol):
+    """What a criterion may see of a campaign at a fit of its hyper-parameters."""
 
     @property
     def points(self) -> Array:
@@ -37,16 +37,32 @@ class CampaignView(Protocol):
         """Number of labels at the beginning that give no bound."""
 
     @property
+    def prior(self) -> Any:
+        """The model without labels, not to be changed; None before the first fit."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of all labels after the initial ones, under the present hyper-parameters."""
+
+    @property
+    def labelled(self) -> Ints:
+        """Rows of the pool in the order of their labels."""
+
+    @property
+    def skipped(self) -> Ints:
+        """Rows of the pool that cannot be measured."""
+
+
+class CampaignView(FittedView, Protocol):
+    """What a criterion may see of a campaign; an `ActiveLearner` is one."""
+
+    @property
     def initial_rows(self) -> Ints:
         """Rows of the pool that are labelled first."""
 
     @property
     def acquisition(self) -> Any:
         """How the next point is chosen: a name, or a callable."""
-
-    @property
-    def prior(self) -> Any:
-        """The model without labels; not to be changed."""
 
     @property
     def model(self) -> Any:
@@ -69,12 +85,24 @@ class CampaignView(Protocol):
         """Largest variance of an unlabelled point."""
 
 
+class Fitted(NamedTuple):
+    """One fit of a finished campaign; a value."""
+
+    n_labels: int  # at the fit; 0 for hyper-parameters that were given at the beginning
+    at_edge: bool  # it confirms nothing
+    prior: Any  # the model without labels, in the units of the pool
+    bounds: Array  # under this fit, of all labels up to the next fit
+
+
 class FinishedRun(Protocol):
     """A campaign that has ended: N points, T of them labelled, in the order of the labels."""
 
     @property
     def prior(self) -> Any:
         """The model without labels."""
+
+    def unit_process(self) -> Any:
+        """Return the model for inputs that are divided by the length scales."""
 
     @property
     def scaled(self) -> Array:
@@ -95,6 +123,18 @@ class FinishedRun(Protocol):
     @property
     def bounds(self) -> Array:
         """The bounds, (T - n_initial,)."""
+
+    @property
+    def points(self) -> Array:
+        """The pool in its own units, (N, d)."""
+
+    @property
+    def refits(self) -> tuple[Fitted, ...]:
+        """The fits on the way, in order; none where hyper-parameters were given."""
+
+    @property
+    def kept(self) -> dict[int, dict[str, Any]]:
+        """What criteria have computed at fits, for the next criterion: labels at the fit -> it."""
 
     @property
     def losses(self) -> Array | None:
@@ -130,6 +170,9 @@ class Criterion(ABC):
 
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
+
+    # Whether `measures_in` looks at the fits of a run itself; else it is asked for each of them.
+    sees_fits: ClassVar[bool] = False
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a criterion."""
@@ -258,9 +301,71 @@ class Criterion(ABC):
         """
         raise TypeError(f"a {type(self).__name__} does not go by bounds: it knows no refits")
 
+    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
+        """Look at a campaign whose hyper-parameters were fitted anew.
+
+        Learners call it after each refit. What goes by bounds takes them all anew; by default
+        nothing happens.
+
+        Parameters
+        ----------
+        campaign : FittedView
+            The learner, with its labels under the new hyper-parameters; or a finished run as it was
+            then.
+        at_edge : bool
+            Whether the fit lies at an edge of its search box: then it confirms nothing.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        check.flag("at_edge", at_edge)
+        return self.stopped
+
+    def after_correction(self, bounds: ArrayLike) -> None:
+        """Take the bounds of a campaign in which a label was wrong; by default nothing happens.
+
+        A stop stays, and nothing is decided before the next label or refit.
+
+        Parameters
+        ----------
+        bounds : array_like
+            Bounds of all labels so far, in order.
+        """
+        check.vector("bounds", bounds)
+
+    def pool_changed(self, campaign: CampaignView) -> None:
+        """Look at a pool that has got more points, or fewer; by default nothing happens.
+
+        How many bounds there can be is said by `expect`.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            The learner.
+        """
+        return
+
+    def allow_refits(self) -> None:
+        """Get ready for hyper-parameters that are fitted on the way; refuse settings that are not.
+
+        Called before the first number.
+        """
+        return
+
+    @property
+    def _replays(self) -> bool:
+        """Whether bounds and fits are all it needs to see of a finished run."""
+        return type(self).after_refit is not Criterion.after_refit
+
     def _has_seen(self, bounds: Array) -> bool:
         """Whether these are the bounds of the fit before: the same fit once more."""
         return False
+
+    def _missing_in(self, n: int) -> int:
+        """Return how many of the bounds since the fit before are not among the n of a new one."""
+        return 0
 
     def _unlatch(self) -> None:
         """Forget a stop, to be judged anew at a refit."""
@@ -294,9 +399,12 @@ class Criterion(ABC):
         Returns
         -------
         int or None
-            None if there is no stop.
+            None if there is no stop. With fits on the way, bounds are taken as the campaign had
+            them at each moment, never those of a later fit.
         """
-        return self.reset().extend(run.bounds)
+        if not run.refits:
+            return self.reset().extend(run.bounds)
+        return replayed(self, run)
 
     @property
     def stopped(self) -> bool:
@@ -415,3 +523,82 @@ class Criterion(ABC):
         if type(self).to_dict is Criterion.to_dict:
             return deepcopy(self)
         return self.from_dict(self.to_dict())
+
+
+class PastCampaign:
+    """A finished run as it was right after one of its fits.
+
+    Parameters
+    ----------
+    run : FinishedRun
+        The run.
+    fit : Fitted
+        One of its fits.
+    """
+
+    def __init__(self, run: FinishedRun, fit: Fitted) -> None:
+        self._run, self._fit = run, fit
+
+    @property
+    def points(self) -> Array:
+        """The pool, (n, d)."""
+        return self._run.points
+
+    @property
+    def n_pool(self) -> int:
+        """Number of points in the pool."""
+        return len(self._run.points)
+
+    @property
+    def n_initial(self) -> int:
+        """Number of labels at the beginning that give no bound."""
+        return self._run.n_initial
+
+    @property
+    def prior(self) -> Any:
+        """The model of the fit, without labels."""
+        return self._fit.prior
+
+    @property
+    def labelled(self) -> Ints:
+        """Rows that had a label then, in order."""
+        return self._run.order[: self._fit.n_labels]
+
+    @property
+    def bounds(self) -> Array:
+        """Their bounds under the fit, without those of the initial labels."""
+        return self._fit.bounds[: max(0, self._fit.n_labels - self._run.n_initial)]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What criteria have computed at this fit, for the next criterion."""
+        return self._run.kept.setdefault(self._fit.n_labels, {})
+
+    @property
+    def skipped(self) -> Ints:
+        """None: every point of a finished run can be measured."""
+        return self._run.order[:0]
+
+
+def replayed(criterion: Criterion, run: FinishedRun) -> int | None:
+    """Return the bounds at the stop of a criterion that sees the fits of a run as they came.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        It is reset. One that knows no refits takes the bounds as they came.
+    run : FinishedRun
+        A campaign with fits on the way.
+
+    Returns
+    -------
+    int or None
+        None if there is no stop.
+    """
+    criterion.reset().allow_refits()
+    for fit in run.refits:
+        seen = max(0, fit.n_labels - run.n_initial)
+        if fit.n_labels > 0:
+            criterion.refitted(PastCampaign(run, fit), at_edge=fit.at_edge)
+        criterion.extend(fit.bounds[seen:])
+    return criterion.stopped_at

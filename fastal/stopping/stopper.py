@@ -408,7 +408,8 @@ class Stopper(ByBounds):
     def _note_stop(self, stopped_at: int, left: float, level: float) -> None:
         self._followed().note_stop(stopped_at, left, level)
 
-    def _allow_refits(self) -> None:
+    def allow_refits(self) -> None:
+        """Refuse the sequential mode: with refits no error rate is known."""
         if self.sequential:
             raise ValueError(
                 "`sequential` must be False where hyper-parameters are fitted on the way, got "

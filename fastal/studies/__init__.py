@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fastal.studies.bound_gap import fit_classifier as fit_classifier
     from fastal.studies.bound_gap import sign_of_sine as sign_of_sine
     from fastal.studies.bound_gap import tightness as tightness
+    from fastal.studies.campaign import campaign_study as campaign_study
     from fastal.studies.comparison import Comparison as Comparison
     from fastal.studies.comparison import Row as Row
     from fastal.studies.comparison import compare as compare
@@ -54,6 +55,7 @@ __getattr__, __dir__, __all__ = attach(
         "bound_gap": "Tightness fit_classifier sign_of_sine tightness",
         "label_cost": "Calibration Curve Distance Tradeoff tradeoff",
         "simulators": "simulator",
+        "campaign": "campaign_study",
         "decision": "DecisionRow DecisionStudy decision_study unused",
         "comparison": "Comparison Row compare",
         "text": "aligned",

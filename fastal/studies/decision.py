@@ -15,7 +15,7 @@ import math
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +71,8 @@ LEAST_FALL = 0.1
 
 # Fewer rows for the test say little.
 TEST_ROWS = 100
+
+FIRST_LABEL = "after the first label"
 
 
 class DecisionRow(NamedTuple):
@@ -190,10 +192,16 @@ class DecisionStudy:
         One for each pool, selection, set, rule and setting.
     left_out : dict
         Pool -> names of the sets that have too few rows for it.
+    rules : dict
+        Rule -> its settings.
+    since : str
+        Since when a fall of the error counts.
     """
 
     rows: list[DecisionRow]
     left_out: dict[int, tuple[str, ...]]
+    rules: dict[str, tuple[float, ...]] = field(default_factory=lambda: dict(RULES))
+    since: str = FIRST_LABEL
 
     @property
     def panels(self) -> list[tuple[int, str]]:
@@ -281,8 +289,8 @@ class DecisionStudy:
         tuple of arrays
             Shares of the pool, and what they leave unused; empty where a rule does not apply.
         """
-        check.option("rule", rule, tuple(RULES))
-        found = [self.outcome(pool, selection, rule, setting) for setting in RULES[rule]]
+        check.option("rule", rule, tuple(self.rules))
+        found = [self.outcome(pool, selection, rule, setting) for setting in self.rules[rule]]
         points = sorted((one.labels, one.unused) for one in found if one is not None)
         labels, left = np.array(points).reshape(-1, 2).T
         return labels, left
@@ -346,18 +354,30 @@ class DecisionStudy:
         return f"share asked and unused left: pool {pool}, {_words(selection)}, {sets}"
 
     def _shares(self, pool: int, selection: str) -> list[list[str]]:
-        head = ["rule", "unused", "worst set", "labels", "paper's sets", "simulators"]
-        rows = [head]
-        rules = [("StillToCome", share, f"StillToCome({share:g})") for share in SHOWN]
+        head = ["rule", "unused", "worst set", "labels"]
+        groups = {
+            name: group
+            for name, group in (("paper's sets", DATASETS), ("simulators", SIMULATORS))
+            if any(row.dataset in SIMULATORS for row in self.rows)  # else there is one group only
+        }
+        rows = [[*head, *groups]]
+        rules = [
+            (rule, share, rule.replace("StillToCome", f"StillToCome({share:g})"))
+            for rule in self.rules
+            if rule.startswith("StillToCome")
+            for share in SHOWN
+        ]
+        rules += [
+            ("LookAhead", eps, f"LookAhead({eps:g})") for eps in SHOWN if self.since != FIRST_LABEL
+        ]
         rules.append(("paper's rule", PAPER_ALPHA, f"paper's rule, alpha {PAPER_ALPHA:g}"))
         for rule, setting, name in rules:
             every = self.outcome(pool, selection, rule, setting)
             if every is None:
-                rows.append([name, *["-"] * 5])
+                rows.append([name, *["-"] * (len(rows[0]) - 1)])
                 continue
-            groups = [
-                self.outcome(pool, selection, rule, setting, group)
-                for group in (DATASETS, SIMULATORS)
+            parts = [
+                self.outcome(pool, selection, rule, setting, group) for group in groups.values()
             ]
             rows.append(
                 [
@@ -365,14 +385,14 @@ class DecisionStudy:
                     _percent(every.unused),
                     f"{_percent(every.worst)} {every.worst_set}",
                     _percent(every.labels, 0),
-                    *("-" if one is None else _percent(one.unused) for one in groups),
+                    *("-" if one is None else _percent(one.unused) for one in parts),
                 ]
             )
         return rows
 
     def _equal_labels(self, pool: int, selection: str) -> list[list[str]]:
         rows = [["labels", *(_percent(share, 0) for share in COMPARED_AT)]]
-        for rule in RULES:
+        for rule in self.rules:
             found = [self.unused_at(pool, selection, rule, share) for share in COMPARED_AT]
             rows.append([rule, *map(_percent, found)])
         return rows
@@ -541,14 +561,20 @@ def _rows_of(
     for j, share in enumerate(SHARES):
         stops["StillToCome", share] = found[:, j]
     return [
-        _row(problem.name, pool, selection, rule, setting, result.rmse, at)
+        decision_row(problem.name, pool, selection, rule, setting, result.rmse, at, at / pool)
         for (rule, setting), at in stops.items()
     ]
 
 
-def _row(
-    name: str, pool: int, selection: str, rule: str, setting: float, rmse: Array, stops: Ints
-) -> DecisionRow:
+def decision_row(
+    name: str, pool: int, selection: str, rule: str, setting: float, rmse: Array, stops: Ints,
+    labels: Array,
+) -> DecisionRow:  # fmt: skip
+    """Return the means over the runs of a rule with one setting.
+
+    rmse : (runs, n), from the first error that counts on.  stops : which of these is the one at the
+    stop, from 1.  labels : labels at the stop, as shares of the pool.
+    """
     left = unused(rmse, stops)
     falling = left[~np.isnan(left)]
     mean, error = mean_and_error(falling)
@@ -558,7 +584,7 @@ def _row(
         name,
         rule,
         setting,
-        float(np.mean(stops / pool)),
+        float(np.mean(labels)),
         mean,
         error,
         float(rmse[np.arange(len(stops)), stops - 1].mean()),

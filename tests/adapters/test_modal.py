@@ -129,6 +129,10 @@ def test_recomputed_refuses(loop):
         recomputed(learner(), X=X[:21], y=y[:21])
     with pytest.raises(ValueError, match=r"`model.estimator` \(modAL\) must be fitted first"):
         recomputed(ActiveLearner(estimator(noise)))
+    changed = learner()
+    changed.estimator.kernel_.set_params(k2__noise_level=0.5)
+    with pytest.raises(ValueError, match=r"`model` \(modAL\) does not agree with its own"):
+        recomputed(changed)
     fitted = ActiveLearner(estimator(noise).fit(X[:20], y[:20]), max_std)
     np.testing.assert_array_equal(recomputed(fitted).bounds, recomputed(learner()).bounds)
     with pytest.raises(TypeError, match=r"`model` \(modAL\) must be an ActiveLearner or Bayes"):

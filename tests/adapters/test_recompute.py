@@ -73,6 +73,12 @@ def test_own(loop):
     assert got.at_edge is False
     np.testing.assert_array_equal(got.bounds, gp.bounds())
     np.testing.assert_allclose(got.bounds, added, rtol=1e-9)
+    # step by step, from its own predictions
+    before = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
+    for x, label, variance, bound in zip(X, y, noise, got.bounds, strict=True):
+        mean, var = before.predict([x], return_var=True)
+        assert bound == pytest.approx(gp_kl(mean[0], var[0], label, variance), rel=1e-6)
+        before.add(x, label, variance)
     # rows to compare: the same, by another way
     np.testing.assert_allclose(recomputed(gp, X=X, y=y).bounds, added, rtol=1e-9)
     order = np.random.default_rng(0).permutation(60)
@@ -129,6 +135,23 @@ def test_an_unknown_model():
         TypeError, match=r"got a str; fastal\.gp_bounds takes the covariance of any"
     ):
         recomputed("model")
+
+
+@pytest.mark.parametrize(
+    ("package", "way_in"),
+    [
+        ("ax.api.client", "surrogate.model`"),
+        ("bayes_opt.bayesian_optimization", "`optimizer._gp`, which lacks the last label"),
+        ("bofire.strategies.api", "`surrogate.model`"),
+        ("emukit.model_wrappers", "`wrapper.model`"),
+        ("skopt.optimizer.optimizer", r"`optimizer.models\[-1\]`; there is none in the initial"),
+    ],
+)
+def test_a_loop_around_a_model_names_the_way_in(package, way_in):
+    loop_of_others = type("Optimizer", (), {"__module__": package})()
+    for ask in (recomputed, lambda model: bounds_from(model, [0.0], [1.0])):
+        with pytest.raises(TypeError, match=f"give the model within it, .*{way_in}"):
+            ask(loop_of_others)
 
 
 # scikit-learn
@@ -250,6 +273,12 @@ def test_a_model_that_was_changed_after_its_fit(loop):
     model.X_train_[3] += 0.1
     with pytest.raises(ValueError, match=changed):
         recomputed(model)
+    with pytest.raises(ValueError, match=changed):
+        recomputed(make_pipeline("passthrough", model))
+    criterion = Stopper()
+    with pytest.raises(ValueError, match=changed):
+        criterion.recompute_from(model)
+    assert len(criterion) == 0
     model = fitted()
     model.X_train_, model.y_train_ = model.X_train_[:9], model.y_train_[:9]
     with pytest.raises(ValueError, match="its factor has 20 rows, it has 9 labels"):
@@ -279,6 +308,11 @@ def test_exact_labels_are_warned_of_once_per_model(loop):
     exact = regressor(RBF(0.9), alpha=0.0).fit(X[:3], y[:3])
     with pytest.raises(ValueError, match=r"takes labels as exact: its noise variance .* got 0"):
         recomputed(exact)
+    for more in ({}, {"X": X[:9]}):
+        own = GaussianProcess(0.9, 1e-7, amplitude=10.0)
+        own.add_batch(X[:9], y[:9])
+        with pytest.warns(UserWarning, match=r"the noise of `model` \(fastal\) is about 1e-8 of"):
+            recomputed(own, **more)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,11 @@ def test_recomputed_refuses(loop):
         ValueError, match="was fitted to other rows than `X`: to 20 rows, `X` has 21"
     ):
         recomputed(model, order=np.arange(20), X=X, y=y)
+    model.estimator_.kernel_.set_params(k2__noise_level=0.5)
+    with pytest.raises(
+        ValueError, match=r"`model` \(scikit-activeml\) does not agree with its own fac"
+    ):
+        recomputed(model, order=np.arange(20))
     inner = process(noise).fit(X[:9], truth[:9])  # fitted beforehand, in an order of its own
     np.testing.assert_array_equal(
         recomputed(SklearnRegressor(inner)).bounds, recomputed(inner).bounds

@@ -76,6 +76,66 @@ def test_fitted_to_the_same_labels(data, capsys):
     assert "18 of the same labels gives a forecast no better than a fixed budget" in said
 
 
+def test_two_fits_to_the_same_labels(data, rows, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "ahead.png"
+    said = say(capsys, data, "--target", "y", "--price", "0.3", "--plot", str(path))
+    words = " ".join(said.split())
+    assert "counted in RMSE, and the larger figure of two fits counts" in words
+    assert path.stat().st_size > 5000
+    table = np.array(rows, dtype=float)
+    X = (table[:, :2] - table[:, :2].mean(axis=0)) / table[:, :2].std(axis=0)
+    y = (table[:18, 3] - table[:18, 3].mean()) / table[:18, 3].std()
+    views = []
+    for n, text in ((17, "the first 17 of them, in the order of the table"), (18, "18 of the")):
+        # the schedule of fits: 5, 6, 7, 8, 10, 12, 14, 17, 20
+        order = np.random.default_rng(0).permutation(n)
+        gp = GaussianProcess().fit_hyperparameters(X[order], y[order])
+        said = f"length scale {gp.lengthscale:.3g}, noise variance {gp.noise:.3g}, fitted to {text}"
+        assert said in words
+        views.append(forecast(X, gp, labelled=range(18)))
+    shares = [view.rmse_share[17] for view in views]
+    assert (
+        f"after 18 labels about {100 * max(shares):.2g} % of the fall of the RMSE is left, from 5 "
+        f"labels to the end of the table ({100 * shares[0]:.2g} % as the fit before sees it, "
+        f"{100 * shares[1]:.2g} % as the last one)." in words
+    )
+    careful = views[int(np.argmax(shares))]
+    unit = table[:18, 3].std()
+    now, then, end = unit * careful.rmse[[17, 27, -1]]
+    assert (
+        f"next 10 {100 * (now - then) / (now - end):.3g} % of what is left: RMSE {now:.3g} -> "
+        f"{then:.3g}" in words
+    )
+    stop = careful.labels_for_rmse(0.05)
+    assert f"stop after {stop} labels: at most 5 % of the fall of the RMSE is left" in words
+    assert f"stop after {careful.labels_at_price(0.3)} labels: further labels cost more" in words
+    lines = ", ".join(str(i + 2) for i in views[1].order[18:28])
+    assert f"label next lines {lines} of {data}" in words
+
+
+def test_nothing_to_learn_in_these_labels(data, capsys):
+    said = " ".join(say(capsys, data, "--target", "y", "--lengthscale", "0.001").split())
+    assert "forecast the model finds nothing to learn in these labels." in said
+    assert "stop not known: label more" in said
+    assert "% of" not in said
+
+
+def test_a_fit_at_an_edge_confirms_nothing(data, capsys):
+    said = " ".join(say(capsys, data, "--target", "y", "--lengthscale", "1000").split())
+    assert "stop not known: a fit with the length scale 1e+03 lies at an edge" in said
+
+
+def test_many_of_the_same_labels(tmp_path, capsys):
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(130, 2))
+    rows = [[a, b, np.sin(a) + b if i < 110 else ""] for i, (a, b) in enumerate(x)]
+    path = write(tmp_path / "many.csv", rows, "a,b,y\n")
+    said = " ".join(say(capsys, path, "--target", "y", "--noise", "0.01").split())
+    assert "warning the model comes from the same labels; what is left is therefore counted" in said
+    assert "fixed budget" not in said
+
+
 def test_fitted_to_earlier_labels(data, rows, tmp_path, capsys):
     earlier = write(tmp_path / "earlier.csv", [[a, b, y] for a, b, _, y in rows[18:]], "a,b,y\n")
     said = " ".join(say(capsys, data, "--target", "y", "--fit", earlier, "--noise", "0.02").split())

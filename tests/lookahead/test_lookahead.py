@@ -382,8 +382,10 @@ def test_a_forecast_can_be_kept():
     np.testing.assert_array_equal(again.reduction, ahead.reduction)
     state = ahead.to_dict()
     for change, message in (
-        ({"kind": "Run"}, "must describe a Forecast of version 1"),
-        ({"version": 2}, "must describe a Forecast of version 1"),
+        ({"kind": "Run"}, "must describe a Forecast of version 2"),
+        ({"version": 3}, "must describe a Forecast of version 2"),
+        ({"version": True}, "must describe a Forecast of version 2"),
+        ({"final_error": 0.0}, "damaged: `final_error` must be positive"),
         ({"n_pool": 19}, "damaged: its arrays do not fit"),
         ({"order": [0]}, "damaged: its arrays do not fit"),
         ({"reduction": [-1.0] * 20}, "damaged: `reduction` must not be negative"),

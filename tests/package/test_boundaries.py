@@ -56,7 +56,7 @@ NOT_WALKED = {
 RESULTS = {
     "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
     "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
-    "Outcome", "Recomputed", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict",
+    "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict",
     "Table1", "Tightness", "Tradeoff", "Verdict",
 }  # fmt: skip
 
@@ -246,6 +246,8 @@ def attempt(name, argument, value):
             owner = owner()
             if name in ("StillToCome.observe", "Stopper.observe"):
                 owner = Stopper(gp=process())
+            if name == "LookAhead.refitted":
+                owner = LookAhead(eps=0.1)  # it makes its forecasts itself
             if name == "GaussianProcess.fit_hyperparameters":
                 owner = gp()
             function = getattr(owner, method)

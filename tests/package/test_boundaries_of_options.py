@@ -22,6 +22,7 @@ PARTLY = "x,second,y\n" + "".join(f"{i},{i * i % 7},{'' if i > 15 else i % 5}\n"
 COMMANDS = {
     "demo": ["--labels=5", "--quiet"],
     "run": ["table.csv", "--target=y", "--noise=0.1", "--max-labels=5", "--quiet"],
+    "next": ["partly.csv", "--target=y"],
     "forecast": ["partly.csv", "--target=y", "--lengthscale=1", "--noise=0.1"],
     "simulate": ["table.csv", "--target=y", "--runs=2", "--pool-size=5", "--jobs=1"],
     "compare": ["table.csv", "--target=y", "--runs=2", "--pool-size=5", "--jobs=1", "--quiet"],
@@ -30,6 +31,7 @@ COMMANDS = {
     "reproduce tightness": ["--runs=2", "--jobs=1"],
     "reproduce lookahead": ["--runs=2", "--jobs=1", "--datasets=artificial"],
     "reproduce decision": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
+    "reproduce campaign": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
     "runs": ["bounds.txt"],
 }
@@ -37,7 +39,7 @@ COMMANDS = {
 SLOW_COMMANDS = {"reproduce figure1", "reproduce tightness"}
 FEW_TEXTS = ("2147483648", "4611686018427387904", "-1", "True")
 # Options of columns, which may be numbers.
-COLUMNS = ("--target", "--features", "--labelled")
+COLUMNS = ("--target", "--features", "--labelled", "--name", "--order")
 # --horizon needs --sequential, and that no --window.
 NOT_BOTH = {"--window": ("--sequential", "--horizon")}
 

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDS = {"scikit_learn_loop": "sklearn", "scikit_activeml_loop": "skactiveml"}
+NEEDS = {
+    "scikit_learn_loop": "sklearn",
+    "scikit_learn_refits": "sklearn",
+    "scikit_activeml_loop": "skactiveml",
+}
 
 
 def run(name, tmp_path, *arguments, answers=""):

@@ -115,7 +115,7 @@ HUGE = 10**400
         ("FixedBudget", {"seen": 2**63}, "must be an integer >= 0, got 9223372036854775808"),
         ("Forecast", {"order": [0, 1, 2, 3, 4, 5, 6, 8]}, r"`order` must hold indices in \[0, 8\)"),
         ("ActiveLearner", {"order": [2**63]}, "must be an integer >= 0, got 9223372036854775808"),
-        ("ActiveLearner", {"asked": 8}, "row 8 is out of the pool, or there twice"),
+        ("ActiveLearner", {"asked": [8]}, "row 8 is out of the pool, or there twice"),
     ],
 )
 def test_what_was_found(name, change, message):

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numba import config
 from shared_objects import sequences
 
 from fastal import (
@@ -17,12 +18,14 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     LaplaceClassifier,
+    StillToCome,
     Stopper,
     learn,
 )
 from fastal._core import selection_lazy
-from fastal.learning import choose, eager, gaussian, lazy, learner
+from fastal.learning import campaign, choose, eager, gaussian, lazy, learner, refit, unfitted
 from fastal.models import buffers, gp, growing
+from fastal.stopping import by_bounds, compose
 
 # Ctrl-C -------------------------------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ def test_ctrl_c_while_a_label_is_told(kind, monkeypatch):
     start = ActiveLearner(X, gp=model, stopper=stopper, seed=0)
     for _ in range(15):  # the next label fills a panel
         start.tell(y[start.ask()])
-    files = {module.__file__ for module in (learner, eager, gaussian, lazy)}
+    files = {module.__file__ for module in (campaign, learner, eager, gaussian, lazy)}
     full = copy.copy(start)
     for _ in range(4):
         full.tell(y[full.ask()])
@@ -133,6 +136,109 @@ def test_ctrl_c_while_a_label_is_told(kind, monkeypatch):
         if kind != "composition":  # a member may have got a bound before the other
             np.testing.assert_allclose(run.stopper.bounds, run.bounds, rtol=0, atol=0)
     assert place > 20
+
+
+def _change(name, X, y):
+    """Return (labels before it, a change of a learner, what to do once more if it came too early)."""
+
+    def tell(one):
+        one.tell(y[one.pending])
+
+    def tell_rest(one):
+        if len(one.pending):
+            one.tell(y[one.pending])
+
+    def skip(one):
+        one.tell([None] * len(one.pending))
+
+    def skip_rest(one):
+        if len(one.pending):
+            skip(one)
+
+    def correct(one):
+        row = int(one.run().indices[3])
+        one.correct(row, y[row] + 1.0)
+
+    def correct_again(one):
+        row = int(one.run().indices[3])
+        if one.run().labels[3] == y[row]:
+            one.correct(row, y[row] + 1.0)
+
+    def extend(one):
+        one.extend_pool(X[:5] + 0.05)
+
+    def extend_again(one):
+        if one.n_pool == len(X):
+            extend(one)
+
+    return {
+        "a label with a fit": (9, 1, tell, tell_rest),
+        "the first fit": (4, 1, tell, tell_rest),
+        "a batch": (9, 4, tell, tell_rest),
+        "the fit that stops": (None, 1, tell, tell_rest),
+        "a skip": (9, 1, skip, skip_rest),
+        "an initial skip": (2, 1, skip, skip_rest),
+        "a correction": (9, 0, correct, correct_again),
+        "a grown pool": (9, 0, extend, extend_again),
+    }[name]
+
+
+@pytest.mark.parametrize("gp", [None, GaussianProcess(1.0, 0.1)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a label with a fit", "the first fit", "a batch", "the fit that stops", "a skip",
+        "an initial skip", "a correction", "a grown pool",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("composed", [False, True])
+def test_ctrl_c_in_a_campaign(gp, name, composed):
+    if config.DISABLE_JIT and gp is None:
+        pytest.skip("hundreds of fits take minutes interpreted")
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 10, (40, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40)
+    before, count, change, again = _change(name, X, y)
+    stopper = StillToCome(0.2) | FixedBudget(34) if composed else StillToCome(0.2)
+    make = partial(ActiveLearner, X, gp=gp, stopper=stopper, initial=5, seed=0)
+    if before is None:
+        whole = make()
+        while not whole.stopped:
+            whole.tell(y[whole.ask()])
+        before = whole.n_labels - 1
+    start = make()
+    while start.n_labels < before:
+        start.tell(y[start.ask()])
+    if count:
+        start.ask(count)
+
+    def outcome(one):
+        answers = np.r_[y, y[:5]]
+        for _ in range(8):
+            one.tell(answers[one.ask()])
+        run = one.run()
+        return (
+            run.indices.tolist(), run.labels.tolist(), run.skipped.tolist(), run.stopped_at,
+            [fit.n_labels for fit in run.refits], one.most_labels, one.stopper._expected,
+        ), run  # fmt: skip
+
+    full = copy.copy(start)
+    change(full)
+    expected, whole = outcome(full)
+    modules = (campaign, learner, refit, unfitted, eager, gaussian, by_bounds, compose)
+    files = {module.__file__ for module in modules}
+    for place in itertools.count():
+        one = copy.copy(start)
+        if not interrupted_at(place, partial(change, one), files):
+            break
+        one = ActiveLearner.from_dict(one.to_dict(), np.vstack((X, X[:5] + 0.05))[: one.n_pool])
+        again(one)
+        said, run = outcome(one)
+        assert said == expected, place
+        np.testing.assert_allclose(run.bounds, whole.bounds, rtol=1e-6, atol=1e-12)
+        if not composed:
+            np.testing.assert_allclose(run.stopper.bounds, run.bounds, rtol=1e-6, atol=1e-12)
+    assert place > 5
 
 
 def test_ctrl_c_between_a_label_and_its_bound():

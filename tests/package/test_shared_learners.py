@@ -1,5 +1,6 @@
 """Learners that threads share, and oracles and callbacks that use the learner that called them."""
 
+import json
 import threading
 
 import numpy as np
@@ -9,6 +10,7 @@ from shared_objects import together
 from fastal import (
     ActiveLearner,
     GaussianProcess,
+    StillToCome,
     Stopper,
     learn,
 )
@@ -65,7 +67,7 @@ def test_oracles_and_callbacks_may_read():
 
     def look(learner):
         kept[:] = [learner]
-        assert learner.to_dict()["asked"] is None
+        assert learner.to_dict()["asked"] == []
         runs.append(learner.run((X, np.sin(X))))
 
     def acquisition(mean, var):
@@ -151,3 +153,36 @@ def test_reading_during_a_compiled_run(monkeypatch):
         X, y, gp=GaussianProcess(0.3, 0.1), stopper=Stopper(alpha=1e-12), max_labels=300, seed=0
     )
     assert (longer[0].bounds == alone.bounds).all()
+
+
+@pytest.mark.usefixtures("restless")
+@pytest.mark.parametrize("n", [None, 3])
+def test_a_campaign_with_fits_that_threads_share(n):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (90, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(90)
+    learner = ActiveLearner(X, stopper=StillToCome(1e-9), seed=0)
+
+    def work():
+        while learner.n_labels < 60:
+            try:
+                rows = np.atleast_1d(learner.ask(n))
+                learner.tell(y[rows] if n else y[rows[0]])
+            except (RuntimeError, ValueError) as error:  # another thread was faster
+                said = str(error)
+                assert "meanwhile" in said or "`y` must have" in said or "has a label" in said
+            json.dumps(learner.run().to_dict())
+            json.dumps(learner.to_dict())
+
+    together(work, work, work)
+    run = learner.run()
+    assert run.n_labels >= 60
+    assert (run.labels == y[run.indices]).all()
+    assert len(set(run.indices.tolist())) == run.n_labels
+    assert (run.stopper.bounds == run.bounds).all()
+    alone = ActiveLearner(X, stopper=StillToCome(1e-9), seed=0)
+    while alone.n_labels < run.n_labels:
+        rows = np.atleast_1d(alone.ask(n))
+        alone.tell(y[rows] if n else y[rows[0]])
+    assert alone.run().indices.tolist() == run.indices.tolist()
+    assert alone.refits == run.refits

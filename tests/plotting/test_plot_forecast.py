@@ -45,6 +45,18 @@ def test_the_curve_and_the_stops(ahead):
     assert ax.get_title(loc="left").endswith("of the pool would still buy: 8 of 40 labelled")
 
 
+def test_the_fall_of_the_rmse(ahead):
+    ax = plot_forecast(ahead, eps=0.1, rmse=True)
+    drawn = lines(ax)
+    shown = np.maximum(ahead.rmse_share, 1e-4)[7:]
+    np.testing.assert_allclose(drawn["forecast"][:, 1], shown)
+    assert drawn["at most 10 % left"][0, 0] == ahead.labels_for_rmse(0.1)
+    assert set(drawn) == {"forecast", "now", "at most 10 % left"}
+    assert ax.get_ylabel() == "left of the fall of the RMSE"
+    with pytest.raises(TypeError, match="`rmse` must be True or False, got 1"):
+        ahead.plot(rmse=1)
+
+
 def test_without_labels_there_is_no_past():
     X = np.random.default_rng(0).normal(size=(30, 2))
     near = forecast(X, GaussianProcess(1.0, 0.05), horizon=3)

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, simulate
+from fastal import GaussianProcess, StillToCome, simulate
 from fastal._core import campaigns
 from fastal.simulation import result as result_module
 from fastal.simulation import scheduler
@@ -32,11 +32,11 @@ pytestmark = [
 ARRAYS = ("n_labels", "stopped_at", "bounds", "errors", "t_opt", "e_stop")
 
 
-def study(n_runs=300, **more):
+def study(n_runs=300, gp=GaussianProcess(1.5, 0.0025), **more):  # noqa: B008 # it is copied
     draws = np.random.default_rng(0)
     x = draws.uniform(-5, 15, 400)
     y = np.exp(-((x - 2) ** 2) / 2) + 0.05 * draws.normal(size=400)
-    return simulate(x, y, gp=GaussianProcess(1.5, 0.0025), n_runs=n_runs, pool_size=50, **more)
+    return simulate(x, y, gp=gp, n_runs=n_runs, pool_size=50, **more)
 
 
 def assert_same(a, b):
@@ -74,6 +74,15 @@ def test_a_cluster_changes_nothing(client, tmp_path, monkeypatch):
     assert_same(study(store=store), result)
     # inputs and labels once, not once a chunk
     assert sorted(scattered) == [(1, 400), (400,)]
+
+
+@pytest.mark.usefixtures("client")
+def test_runs_that_learn_their_hyper_parameters():
+    with joblib.parallel_config(backend="dask"):
+        far = study(12, gp=None, criteria=[StillToCome(0.1)])
+    near = study(12, gp=None, criteria=[StillToCome(0.1)])
+    assert_same(far, near)
+    assert far.criteria_stops.tolist() == near.criteria_stops.tolist()
 
 
 def failing(rng):

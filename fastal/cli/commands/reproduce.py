@@ -94,6 +94,33 @@ def add_reproduce(commands: Commands) -> None:
     _add_names(decision, "datasets", (*DATASETS, *SIMULATORS))
     decision.set_defaults(run=_decision, broken_pipe_status=0)
 
+    campaign = parts.add_parser(
+        "campaign",
+        help="beyond the paper: the same when nobody knows the hyper-parameters",
+        allow_abbrev=False,
+    )
+    add_study_options(campaign, out=None, runs=20)
+    campaign.add_argument(
+        "--pool",
+        type=integer_argument(6),
+        nargs="+",
+        default=[100, 300],
+        metavar="N",
+        help="points in a pool, one number or several (default: 100 300)",
+    )
+    campaign.add_argument(
+        "--store",
+        metavar="DIR",
+        help="keep finished runs in this folder; the same command goes on where it was interrupted",
+    )
+    campaign.add_argument(
+        "--estimator",
+        choices=("weak", "plain"),
+        help="fit with the weak prior, or by the restricted likelihood alone (default: as `learn`)",
+    )
+    _add_names(campaign, "datasets", DATASETS)
+    campaign.set_defaults(run=_campaign, broken_pipe_status=0)
+
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
     def listed(text: str) -> list[str]:
@@ -209,6 +236,37 @@ def _decision(arguments: argparse.Namespace) -> int:
                     "decision.txt": partial(_write_text, f"{found}\n"),
                     "decision.md": partial(_write_text, found.to_markdown()),
                     "decision.svg": decision_figure(found).savefig,
+                },
+            )
+    return 0
+
+
+def _campaign(arguments: argparse.Namespace) -> int:
+    with library_errors():
+        from fastal.studies.campaign import campaign_study
+
+        if arguments.out is not None:
+            from fastal.plotting.style import require_matplotlib
+
+            require_matplotlib()
+        found = campaign_study(
+            _chosen(arguments.datasets, DATASETS),
+            pools=list(dict.fromkeys(arguments.pool)),
+            store=arguments.store,
+            estimator=arguments.estimator,
+            **study_settings(arguments),
+        )
+        print(found)
+        if arguments.out is not None:
+            from fastal.plotting.decision import decision_figure
+
+            write_files(
+                arguments.out,
+                {
+                    "campaign.csv": found.to_csv,
+                    "campaign.txt": partial(_write_text, f"{found}\n"),
+                    "campaign.md": partial(_write_text, found.to_markdown()),
+                    "campaign.svg": decision_figure(found).savefig,
                 },
             )
     return 0

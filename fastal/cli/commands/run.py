@@ -14,7 +14,9 @@ from fastal.cli.arguments import (
 )
 from fastal.cli.campaign import (
     add_rule,
+    answer_entries,
     chosen_shares,
+    outcome_rows,
     print_answer,
     print_outcomes,
     run_campaign,
@@ -31,6 +33,7 @@ from fastal.cli.output import (
     warnings_in_words,
     write_run,
 )
+from fastal.cli.report import ReportContent, ReportTable, check_report, write_report
 
 if TYPE_CHECKING:
     import argparse
@@ -104,6 +107,12 @@ def add_run(commands: Commands) -> None:
         help="write a CSV file with a line per row of the table: the model's mean and standard "
         "deviation with the labels up to the stop",
     )
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write one page with the answer, its pictures, and predictions against labels; it "
+        "opens without a network",
+    )
     add_quiet(parser)
     parser.set_defaults(run=_run, broken_pipe_status=0)
 
@@ -131,6 +140,8 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     if arguments.predictions is not None:
         check_csv("--predictions", arguments.predictions, name)
+    if arguments.report is not None:
+        check_report(arguments.report, name)
     if arguments.out is not None:
         with file_errors("--out", arguments.out):
             os.makedirs(arguments.out, exist_ok=True)
@@ -154,20 +165,24 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             wanted = arguments.predictions is not None
             predicted = _predict(X, campaign, pool, unit) if wanted else None
-        print_answer(campaign, "had you labelled by maximum variance")
+        print_answer(campaign, GIVEN)
     print_outcomes(campaign, f"in units of {table.target!r}, on the {n_test} rows held out")
     features = "1 feature" if len(table.features) == 1 else f"{len(table.features)} features"
-    print_entry(
-        "data",
-        f"{name}: {len(y)} rows, {features}, target {table.target!r}; a pool of "
-        f"{len(pool)} rows, {n_test} held out to test on",
-    )
     how = "given" if arguments.noise is not None else "fitted"
-    print_entry(
-        "model",
-        f"length scale {gp.lengthscale:.3g} and noise variance {gp.noise:.3g} ({how}) "
-        "for the standardised columns; the fit saw labels that a campaign would not have yet",
-    )
+    facts = [
+        (
+            "data",
+            f"{name}: {len(y)} rows, {features}, target {table.target!r}; a pool of "
+            f"{len(pool)} rows, {n_test} held out to test on",
+        ),
+        (
+            "model",
+            f"length scale {gp.lengthscale:.3g} and noise variance {gp.noise:.3g} ({how}) "
+            "for the standardised columns; the fit saw labels that a campaign would not have yet",
+        ),
+    ]
+    for label, text in facts:
+        print_entry(label, text)
     if arguments.out is not None:
         record = _record(arguments, table, gp, campaign, pool, test)
         write_run(arguments.out, record, campaign.run)
@@ -179,7 +194,46 @@ def _run(arguments: argparse.Namespace) -> int:
             f"{arguments.predictions}: mean and standard deviation of all {len(y)} rows with the "
             f"{campaign.chosen.labels} labels that the answer uses",
         )
+    if arguments.report is not None:
+        content = _report(name, table, campaign, pool, unit, facts)
+        with file_errors("--report", arguments.report):
+            write_report(arguments.report, content)
+        print_entry("written", f"{arguments.report}: the answer as a page, with its pictures")
     return 0
+
+
+GIVEN = "had you labelled by maximum variance"
+
+
+def _report(
+    name: str,
+    table: Table,
+    campaign: Campaign,
+    pool: Any,
+    unit: Unit,
+    facts: list[tuple[str, str]],
+) -> ReportContent:
+    """Return what the page says."""
+    (_, answer), *entries = answer_entries(campaign, GIVEN)
+    base = os.path.basename(name)
+    header, *rows = outcome_rows(campaign)
+    run = campaign.run
+    return ReportContent(
+        title=f"When could labelling {base} have stopped?",
+        verdict=answer,
+        warnings=[text for label, text in entries if label == "but"],
+        facts=[
+            *(entry for entry in entries if entry[0] != "but"),
+            *((label, text.removeprefix(name[: len(name) - len(base)])) for label, text in facts),
+        ],
+        target=table.target,
+        source=base,
+        run=run,
+        rules=ReportTable(header, rows),
+        used=campaign.chosen.labels,
+        label_names=[f"line {line}" for line in table.rows[pool[run.indices]].tolist()],
+        unit=unit,
+    )
 
 
 def _record(
