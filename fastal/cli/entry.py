@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
 
 
+# What `fastal` says without arguments.
+FIRST_STEPS = """\
+fastal tells an active-learning loop when to stop. What do you have?
+  nothing yet                       fastal demo
+  a table, some rows have a label   fastal next TABLE --target COLUMN
+  a table, all rows have a label    fastal run TABLE --target COLUMN
+  a program that makes bounds       PROGRAM | fastal watch
+  thousands of campaigns to try     fastal simulate TABLE --target COLUMN
+All commands: fastal --help. One of them: fastal next --help.
+In Python: from fastal import StillToCome; help(StillToCome)"""
+
+
 class _Version(argparse.Action):
     """Print the version; argparse's own action would look it up on every start."""
 
@@ -46,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 success, 2 wrong use or bad input; `watch`: 0 stop, 3 the input ended
+        The exit status: 0 success (and no arguments: what to do first), 2 wrong use or bad input; `watch`: 0 stop, 3 the input ended
         without one; `next`: 0 stop, 3 go on.
 
     Examples
@@ -60,9 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     broken_pipe_status = 0  # exit status if the reader closes the output
     try:
         try:
-            arguments = build_parser().parse_args(argv)
-            broken_pipe_status = arguments.broken_pipe_status
-            status = arguments.run(arguments)
+            if sys.argv[1:] if argv is None else argv:
+                arguments = build_parser().parse_args(argv)
+                broken_pipe_status = arguments.broken_pipe_status
+                status = arguments.run(arguments)
+            else:
+                print(FIRST_STEPS)
         except SystemExit:  # --help and --version end so; errors do not
             pass
         if sys.stdout is not None:

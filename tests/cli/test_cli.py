@@ -45,6 +45,20 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"fastal {fastal.__version__}\n"
 
 
+def test_without_arguments_it_says_what_to_do_first(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 8
+    assert max(map(len, said)) <= 100
+    # what it names are commands
+    named = set(re.findall(r"fastal (\w+)(?= TABLE| --help|$)", "\n".join(said), re.M))
+    assert {"demo", "next", "run", "watch", "simulate"} <= named
+    for command in named:
+        assert main([command, "--help"]) == 0
+    done = subprocess.run(FASTAL, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == said
+
+
 def test_runs_rising(feed, capsys):
     feed(RISING)
     assert main(["runs"]) == 0
@@ -171,7 +185,6 @@ def test_missing_file_and_directory(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "COMMAND"),
         (["walk"], "'walk'"),
         (["--verbose"], "COMMAND"),
         (["runs", "a", "b"], "b"),
