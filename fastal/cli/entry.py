@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 success (and no arguments: what to do first), 2 wrong use or bad input; `watch`: 0 stop, 3 the input ended
-        without one; `next`: 0 stop, 3 go on.
+        The exit status: 0 success (without arguments it says what to do first), 2 wrong use or bad
+        input; `watch`: 0 stop, 3 the input ended without one; `next`: 0 stop, 3 go on.
 
     Examples
     --------
