@@ -50,19 +50,21 @@ def still_to_come(
     >>> still_to_come([1.0] * 10, 20)[-1]
     0.5
     """
-    exact = [Fraction(float(r)) for r in bounds]
+    sums = [Fraction(0)]  # of the first t bounds, exactly
+    for r in bounds:
+        sums.append(sums[-1] + Fraction(float(r)))
     out = []
-    for t in range(1, len(exact) + 1):
+    for t in range(1, len(sums)):
         w = window_of(t, window)
         if t >= horizon:
             out.append(0.0)
         elif t < w:
             out.append(math.nan)
-        elif sum(exact[:t]) == 0:
+        elif sums[t] == 0:
             out.append(1.0)
         else:
-            rest = sum(exact[t - w : t]) / w * (horizon - t)
-            out.append(float(rest / (sum(exact[:t]) + rest)))
+            rest = (sums[t] - sums[t - w]) / w * (horizon - t)
+            out.append(float(rest / (sums[t] + rest)))
     return out
 
 

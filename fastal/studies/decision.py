@@ -16,6 +16,7 @@ import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,6 +233,14 @@ class DecisionStudy:
             if all(getattr(row, name) == value for name, value in wanted.items())
         ]
 
+    @cached_property
+    def _by_setting(self) -> dict[tuple[int, str, str, float], list[DecisionRow]]:
+        """Rows of each pool, selection, rule and setting: tables ask for them thousands of times."""
+        found: dict[tuple[int, str, str, float], list[DecisionRow]] = {}
+        for row in self.rows:
+            found.setdefault((row.pool, row.selection, row.rule, row.setting), []).append(row)
+        return found
+
     def outcome(
         self, pool: int, selection: str, rule: str, setting: float,
         datasets: Sequence[str] = (*DATASETS, *SIMULATORS),
@@ -256,11 +265,8 @@ class DecisionStudy:
         MeanOverSets or None
             None if there is no such set.
         """
-        rows = [
-            row
-            for row in self.select(pool, selection, rule=rule, setting=setting)
-            if row.falls and row.dataset in datasets
-        ]
+        there = self._by_setting.get((pool, selection, rule, setting), [])
+        rows = [row for row in there if row.falls and row.dataset in datasets]
         if not rows:
             return None
         worst = max(rows, key=lambda row: row.unused)
