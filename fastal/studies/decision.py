@@ -235,7 +235,7 @@ class DecisionStudy:
 
     @cached_property
     def _by_setting(self) -> dict[tuple[int, str, str, float], list[DecisionRow]]:
-        """Rows of each pool, selection, rule and setting: tables ask for them thousands of times."""
+        """Rows of each pool, selection, rule and setting; tables ask for them often."""
         found: dict[tuple[int, str, str, float], list[DecisionRow]] = {}
         for row in self.rows:
             found.setdefault((row.pool, row.selection, row.rule, row.setting), []).append(row)
