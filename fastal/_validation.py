@@ -43,6 +43,8 @@ def option_code(name: str, value: object, codes: dict[str, int]) -> int:
 
 def integer(name: str, value: object) -> int:
     """Check for a whole number."""
+    if type(value) is int:  # the usual case, without a detour
+        return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(f"`{name}` must be an integer, got {short_repr(value)}")
     return int(value)
@@ -123,7 +125,9 @@ def positive(name: str, value: object) -> float:
 
 def probability(name: str, value: object) -> float:
     """Check for a number strictly between 0 and 1."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    if type(value) is not float and (
+        isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real)
+    ):
         raise TypeError(f"`{name}` must be a real number, got {short_repr(value)}")
     number = _double(name, value)
     if not (0 < number < 1):
@@ -180,7 +184,7 @@ def float_array(name: str, values: ArrayLike) -> Array:
 
 def _refuse_first(name: str, array: Array, good: NDArray[np.bool_], wanted: str) -> None:
     """Raise for the first element that is not good, with its index if there is more than one."""
-    if good.all():
+    if np.count_nonzero(good) == good.size:
         return
     place = tuple(int(i) for i in np.argwhere(~good)[0])
     where = "" if not place else f" at index {place[0] if len(place) == 1 else place}"
@@ -189,7 +193,10 @@ def _refuse_first(name: str, array: Array, good: NDArray[np.bool_], wanted: str)
 
 def finite_array(name: str, values: ArrayLike) -> Array:
     """Convert to doubles of any shape; NaN and inf are refused, naming the first place."""
-    array = float_array(name, values)
+    return _finite(name, float_array(name, values))
+
+
+def _finite(name: str, array: Array) -> Array:
     _refuse_first(name, array, np.isfinite(array), "be finite")
     return array
 
@@ -229,6 +236,8 @@ def fraction(name: str, value: object) -> float:
 
 def flag(name: str, value: object) -> bool:
     """Check for a truth value."""
+    if value is True or value is False:
+        return value
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise TypeError(f"`{name}` must be True or False, got {short_repr(value)}")
@@ -319,7 +328,7 @@ def points(name: str, X: ArrayLike, features: int | None) -> Array:
     if array.ndim != 2 or array.shape[1] == 0 or features not in (None, array.shape[1]):
         wanted = "d" if features is None else features
         raise ValueError(f"`{name}` must have shape (n, {wanted}), got {array.shape}")
-    return finite_array(name, array)
+    return _finite(name, array)
 
 
 def sequence(name: str, values: Any) -> list[Any]:

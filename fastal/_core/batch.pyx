@@ -111,7 +111,7 @@ def stopping_times(const double[:, ::1] bounds, CompiledRule like, const int[::1
                             break
                 else:
                     for j in range(bounds.shape[1]):
-                        status = rule_push(rule, bounds[i, j])
+                        status = rule_push(rule, bounds[i, j], 0.0)
                         if status < 0:
                             break
                         if status == 1:
@@ -202,7 +202,7 @@ cdef class RuleBatch:
             if short_of < 0:
                 for i in range(self.n):
                     if where[i]:
-                        rule_push(self.rules[i], values[i])
+                        rule_push(self.rules[i], values[i], 0.0)
                         self.pushed[i] += 1
                     stopped[i] = rule_stopped_at(self.rules[i]) > 0
         self.busy = False

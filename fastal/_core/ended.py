@@ -11,7 +11,10 @@ DONE, STOPPED, FAILED, FULL = 0, 1, 2, 3
 
 
 @jit
-def stops(rule: int, r: float) -> bool:
-    """Give a bound to the rule at this address (0: none); return whether it stops there."""
+def stops(rule: int, r: float, variance: float) -> bool:
+    """Give a label to the rule at this address (0: none); return whether it stops there.
+
+    r : its bound.  variance : the largest one of an unlabelled point, for rules that ask for it.
+    """
     # a bound is finite, and memory for it small: a negative status is not looked at
-    return rule != 0 and rule_push(rule, r) == 1
+    return rule != 0 and rule_push(rule, r, variance) == 1

@@ -4,7 +4,7 @@
 # in them when it ends. While it is lent, nobody else may use them.
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from fastal._core.memory cimport allocate
@@ -35,6 +35,8 @@ cdef int64_t rule_stopped_at(Rule *rule) noexcept nogil:
         return rule.still.stopped_at
     if rule.kind == RULE_COUNT:
         return rule.count.limit if rule.count.seen >= rule.count.limit else 0
+    if rule.kind == RULE_VARIANCE:
+        return rule.variances.stopped_at
     for i in range(rule.n_members):
         at = rule_stopped_at(rule.members[i])
         if rule.kind == RULE_ALL:
@@ -46,36 +48,69 @@ cdef int64_t rule_stopped_at(Rule *rule) noexcept nogil:
     return found
 
 
+cdef bint rule_asks(const Rule *rule) noexcept nogil:
+    # Whether the rule wants to know the largest variance.
+    cdef int64_t i
+    if rule.kind == RULE_VARIANCE:
+        return True
+    for i in range(rule.n_members):
+        if rule_asks(rule.members[i]):
+            return True
+    return False
+
+
+cdef bint variances_reserve(Variances *measures) noexcept nogil:
+    cdef int64_t room
+    cdef double *values
+    if measures.n < measures.room:
+        return True
+    room = 2 * measures.room + 64
+    values = <double *>realloc(measures.values, room * sizeof(double))
+    if values == NULL:
+        return False
+    measures.values, measures.room = values, room
+    return True
+
+
 cdef bint rule_reserve(Rule *rule) noexcept nogil:
     cdef int64_t i
     if rule.kind == RULE_RUNS:
         return tracker_reserve(rule.tracker)
     if rule.kind == RULE_LEFT:
         return still_reserve(rule.still)
+    if rule.kind == RULE_VARIANCE:
+        return variances_reserve(rule.variances)
     for i in range(rule.n_members):
         if not rule_reserve(rule.members[i]):
             return False
     return True
 
 
-cdef int give(Rule *rule, double value) noexcept nogil:
+cdef int give(Rule *rule, double value, double variance) noexcept nogil:
     # Push without asking who stops; members have room.
     cdef int64_t i
     cdef int status
+    cdef Variances *measures
     if rule.kind == RULE_RUNS:
         return tracker_push(rule.tracker, value)
     if rule.kind == RULE_LEFT:
         return still_push(rule.still, value)
     if rule.kind == RULE_COUNT:
         rule.count.seen += 1
+    if rule.kind == RULE_VARIANCE:
+        measures = rule.variances
+        measures.values[measures.n] = variance
+        measures.n += 1
+        if measures.stopped_at == 0 and variance <= measures.threshold:
+            measures.stopped_at = measures.before + measures.n
     for i in range(rule.n_members):
-        status = give(rule.members[i], value)
+        status = give(rule.members[i], value, variance)
         if status < 0:
             return status
     return 0
 
 
-cdef int rule_push(Rule *rule, double value) noexcept nogil:
+cdef int rule_push(Rule *rule, double value, double variance) noexcept nogil:
     cdef bint before
     cdef int status
     if rule.kind == RULE_RUNS:          # the usual case, without a detour
@@ -85,7 +120,7 @@ cdef int rule_push(Rule *rule, double value) noexcept nogil:
     before = rule_stopped_at(rule) > 0
     if not rule_reserve(rule):
         return -1
-    status = give(rule, value)
+    status = give(rule, value, variance)
     return status if status < 0 else rule_stopped_at(rule) > 0 and not before
 
 
@@ -97,6 +132,8 @@ cdef void rule_reset(Rule *rule) noexcept nogil:
         still_reset(rule.still)
     elif rule.kind == RULE_COUNT:
         rule.count.seen = 0
+    elif rule.kind == RULE_VARIANCE:
+        rule.variances.before = rule.variances.n = rule.variances.stopped_at = 0
     for i in range(rule.n_members):
         rule_reset(rule.members[i])
 
@@ -108,6 +145,9 @@ cdef void rule_free(Rule *rule) noexcept nogil:
     tracker_free(rule.tracker)
     still_free(rule.still)
     free(rule.count)
+    if rule.variances != NULL:
+        free(rule.variances.values)
+    free(rule.variances)
     for i in range(rule.n_members):
         rule_free(rule.members[i])
     free(rule.members)
@@ -133,6 +173,12 @@ cdef Rule *rule_new_like(const Rule *rule) noexcept nogil:
         made = new.count != NULL
         if made:
             new.count.limit, new.count.seen = rule.count.limit, 0
+    elif rule.kind == RULE_VARIANCE:
+        new.variances = <Variances *>allocate(1, sizeof(Variances))
+        made = new.variances != NULL
+        if made:
+            memset(new.variances, 0, sizeof(Variances))
+            new.variances.threshold = rule.variances.threshold
     else:
         new.members = <Rule **>allocate(rule.n_members, sizeof(Rule *))
         made = new.members != NULL
@@ -192,6 +238,46 @@ cdef class Counter:
         return self.count.seen
 
 
+cdef class VarianceRule:
+    """Compares the largest variance of an unlabelled point with a threshold, after each label.
+
+    Parameters
+    ----------
+    threshold : float
+        Largest variance that is small enough.
+    before : int
+        Number of labels that were measured before.
+    stopped_at : int
+        How many of them there were at the stop; 0 without one.
+    """
+
+    def __cinit__(self, double threshold, int64_t before=0, int64_t stopped_at=0):
+        self.variances.threshold, self.variances.before = threshold, before
+        self.variances.stopped_at = stopped_at
+
+    def __dealloc__(self):
+        free(self.variances.values)
+
+    cdef int check(self) except -1:
+        if self.busy:
+            raise RuntimeError("the criterion is in use by another thread")
+        return 0
+
+    def __reduce__(self):
+        raise TypeError("a VarianceRule is lent to a compiled loop and cannot be pickled")
+
+    def taken(self):
+        """Return what was measured since, as a list."""
+        cdef int64_t i
+        self.check()
+        return [self.variances.values[i] for i in range(self.variances.n)]
+
+    @property
+    def stopped_at(self):
+        """Number of measures at the stop; 0 before it."""
+        return self.variances.stopped_at
+
+
 cdef class CompiledRule:
     """A criterion as compiled loops see it.
 
@@ -199,7 +285,7 @@ cdef class CompiledRule:
     ----------
     kind : {"all", "any"} or None
         How members combine; None for a single part.
-    *parts : RunsTracker, StillTracker or Counter, or CompiledRule for each member
+    *parts : RunsTracker, StillTracker, Counter, VarianceRule; or CompiledRule for each member
         What the rule borrows its state from.
     """
 
@@ -212,6 +298,9 @@ cdef class CompiledRule:
                 self.rule.kind = RULE_RUNS
             elif isinstance(part, StillTracker):
                 self.rule.kind = RULE_LEFT
+            elif isinstance(part, VarianceRule):
+                self.rule.kind = RULE_VARIANCE
+                self.rule.variances = &(<VarianceRule>part).variances
             else:
                 self.rule.kind = RULE_COUNT
                 self.rule.count = &(<Counter?>part).count
@@ -236,6 +325,8 @@ cdef class CompiledRule:
                 (<RunsTracker>part).check()
             elif isinstance(part, StillTracker):
                 (<StillTracker>part).check()
+            elif isinstance(part, VarianceRule):
+                (<VarianceRule>part).check()
             else:
                 (<Counter>part).check()
         return 0
@@ -258,6 +349,8 @@ cdef class CompiledRule:
                 (<RunsTracker>part).busy = busy
             elif isinstance(part, StillTracker):
                 (<StillTracker>part).busy = busy
+            elif isinstance(part, VarianceRule):
+                (<VarianceRule>part).busy = busy
             else:
                 (<Counter>part).busy = busy
 
@@ -274,6 +367,17 @@ cdef class CompiledRule:
         self.mark(False)
         self.lent = False
 
+    def reset(self):
+        """Forget all bounds."""
+        self.check()
+        self.point()
+        rule_reset(&self.rule)
+
+    @property
+    def asks(self):
+        """Whether it goes by more than bounds: the largest variance after each label."""
+        return rule_asks(&self.rule)
+
     @property
     def stopped_at(self):
         """Number of bounds at the stop; 0 before it."""
@@ -285,5 +389,8 @@ cdef class CompiledRule:
         """Bytes that a copy without bounds would take."""
         cdef size_t total = sizeof(Rule) + sizeof(Rule *) * self.rule.n_members
         for part in self.parts:
-            total += sizeof(Count) if isinstance(part, Counter) else part.nbytes
+            if isinstance(part, Counter):
+                total += sizeof(Count)
+            else:
+                total += sizeof(Variances) if isinstance(part, VarianceRule) else part.nbytes
         return total

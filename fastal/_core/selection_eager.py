@@ -17,6 +17,7 @@ from fastal._core.cholesky import last_entries
 from fastal._core.covariance import covariance_row
 from fastal._core.ended import DONE, FAILED, STOPPED, stops
 from fastal._core.jit import jit, jit_fused
+from fastal._core.symbols import rule_asks
 from fastal._types import Array, Ints
 
 
@@ -131,12 +132,24 @@ def run(
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops (see `selection_lazy.run`)."""
     t = pool.counters[0]
+    asks = rule != 0 and rule_asks(rule) != 0
+    i = -1
     while t < target:
-        i = order[t] if t < order.size else best(pool)
+        if t < order.size:
+            i = order[t]
+        elif i < 0:
+            i = best(pool)
         status, r = accept(kind, amplitude, noise, pool, i, y[i])
         if status != 0:
             return FAILED, status
         t += 1
-        if t > initial and stops(rule, r) and not past_stop:
-            return STOPPED, 0
+        i = -1
+        if t > initial:
+            s = 0.0
+            if asks:  # for the best one, which comes next
+                i = best(pool)
+                if i >= 0 and pool.var[i] > 0.0:
+                    s = pool.var[i]
+            if stops(rule, r, s) and not past_stop:
+                return STOPPED, 0
     return DONE, 0

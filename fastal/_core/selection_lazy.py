@@ -28,7 +28,7 @@ from fastal._core.covariance import from_squares, squared_distances
 from fastal._core.dots import dot_as_in_four, dots
 from fastal._core.ended import DONE, FAILED, FULL, STOPPED, stops
 from fastal._core.jit import jit
-from fastal._core.symbols import dgemm
+from fastal._core.symbols import dgemm, rule_asks
 from fastal._types import Array, Ints
 
 # Rows that one thread completes at a time.
@@ -430,6 +430,7 @@ def run(
     rule: int,
     past_stop: bool,
     leave_panels: bool,
+    told: int,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops.
 
@@ -438,17 +439,34 @@ def run(
     none); with `past_stop` its stop ends nothing. With `leave_panels` a full panel is left to the
     caller. Returns (reason, status): DONE, STOPPED, FULL if another chunk is needed, or FAILED with
     the status of `accept`.
+    A rule that asks for the largest variance sees a label once its panel is complete; `told` labels
+    were seen before, and the last one is not if its panel was left to the caller.
     """
     t = pool.counters[LABELS]
-    while t < target:
+    asks = rule != 0 and rule_asks(rule) != 0
+    i = -1
+    while True:
+        if asks and told < t:
+            told = t
+            if t > initial:
+                i = best(kind, amplitude, pool)  # it comes next
+                s = pool.var[i] if i >= 0 and pool.var[i] > 0.0 else 0.0
+                if stops(rule, pool.bounds[t - 1], s) and not past_stop:
+                    return STOPPED, 0
+        if t >= target:
+            break
         if t == pool.table.size * CHUNK:
             return FULL, 0
-        i = order[t] if t < order.size else best(kind, amplitude, pool)
+        if t < order.size:
+            i = order[t]
+        elif i < 0:
+            i = best(kind, amplitude, pool)
         status, r = accept(kind, amplitude, mean, noise, pool, i, y[i])
         if status != 0:
             return FAILED, status
         t += 1
-        stopped = t > initial and stops(rule, r) and not past_stop
+        i = -1
+        stopped = not asks and t > initial and stops(rule, r, 0.0) and not past_stop
         if panel_is_full(pool.counters):
             if leave_panels:
                 return (STOPPED if stopped else DONE), 0

@@ -53,7 +53,8 @@ still_free = _bind("still_free", types.void, types.intp, module=_STILL)
 
 # any criterion that needs no Python (`CompiledRule.lend`)
 _RULE = "fastal._core.rule"
-rule_push = _bind("rule_push", types.int32, types.intp, types.float64, module=_RULE)
+rule_push = _bind("rule_push", types.int32, types.intp, types.float64, types.float64, module=_RULE)
+rule_asks = _bind("rule_asks", types.int32, types.intp, module=_RULE)
 rule_stopped_at = _bind("rule_stopped_at", types.int64, types.intp, module=_RULE)
 rule_reset = _bind("rule_reset", types.void, types.intp, module=_RULE)
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._core.expected_loss import expected_loss as loss_of_total
+from fastal._core.rule import CompiledRule, VarianceRule
 from fastal._types import Array
 from fastal.criteria.finished_run import Record, prior_loss
 from fastal.criteria.label_inverses import LabelInverses
@@ -153,8 +154,52 @@ class MaxVariance(RunCriterion):
     push_takes = "the largest variance"
     _subject = "largest variance of an unlabelled point"
 
+    # Beside the attributes, which are the state: what a compiled loop has, if one is at work.
+    __slots__ = ("_lent",)
+
+    _lent: VarianceRule | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a criterion."""
+        new = super().__new__(cls)
+        new._lent = None
+        return new
+
     def __init__(self, threshold: float) -> None:
         super().__init__(check.positive("threshold", threshold))
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return state[0] if isinstance(state, tuple) else state
+
+    @property
+    def compiled(self) -> CompiledRule:
+        """The criterion as compiled loops see it: one that asks for the largest variance."""
+        return CompiledRule(None, self._lendable())
+
+    def _lendable(self) -> VarianceRule:
+        _, n, at = self._steps
+        return VarianceRule(self.threshold, n, at or 0)
+
+    def compiled_in(self, campaign: CampaignView) -> CompiledRule:
+        """Return the criterion as the compiled loop of a campaign sees it."""
+        self._lent = self._lendable()
+        return CompiledRule(None, self._lent)
+
+    def has_run(self, campaign: CampaignView) -> None:
+        """Take the variances that a compiled loop has measured."""
+        lent, self._lent = self._lent, None
+        if lent is None:
+            return
+        with self._turn():
+            taken = lent.taken()
+            history, n, _ = self._steps
+            if taken:
+                del history[n:]
+                history += taken
+                self._steps = history, len(history), lent.stopped_at or None
+        if len(history) == len(campaign.bounds) - 1:
+            self.after_label(campaign)  # Ctrl-C came while the last label waited for its panel
 
     def update(self, var: ArrayLike) -> bool:
         """Take the variances of the unlabelled points; return whether there has been a stop.

@@ -32,6 +32,7 @@ from fastal.stopping.by_bounds import ByBounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fastal._core.rule import CompiledRule
     from fastal.learning.inputs import Acquisition
     from fastal.learning.refit import Refit
     from fastal.learning.selection import Selection
@@ -219,11 +220,19 @@ class Campaign:
     @property
     def compilable(self) -> bool:
         """Whether labels given as an array need no Python in between."""
-        return (
-            self._selection.compilable
-            and not callable(self.acquisition)
-            and self.stopper.compiled is not None
-        )
+        return self._compiled_loop and self._rule is not None
+
+    @property
+    def _compiled_loop(self) -> bool:
+        return self._selection.compilable and not callable(self.acquisition)
+
+    @property
+    def _rule(self) -> CompiledRule | None:
+        """The criterion as the compiled loop sees it; None if it has to be asked in Python."""
+        rule = self.stopper.compiled_in(self._view)
+        if rule is not None and rule.asks and not self._selection.shows_variances:
+            return None
+        return rule
 
     def _built_model(self) -> Any:
         """Return the model with all labels."""

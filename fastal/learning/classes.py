@@ -19,6 +19,7 @@ class ClassSelection:
     """The points a classifier chooses from; their mean and variance are computed when asked for."""
 
     compilable = False
+    shows_variances = False
 
     def __init__(
         self, gp: LaplaceClassifier, points: Array, order: Ints, n_initial: int, capacity: int

@@ -38,6 +38,7 @@ class GaussianSelection(ABC):
     """
 
     compilable = True
+    shows_variances = True
 
     model = None  # the state is in the order of the pool: a process of the labels is made on demand
 

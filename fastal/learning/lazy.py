@@ -102,18 +102,20 @@ class LazySelection(GaussianSelection):
         return status, r
 
     def _run(self, y: Array, target: int, rule: int, past_stop: bool, threads: int) -> Any:
-        gp = self.gp
+        gp, told = self.gp, self.n_labels
         with one_blas_thread(), workers(threads) as pool:
             while True:
                 if self.n_labels < target:
                     self._make_room()
                 reason, status = selection_lazy.run(
                     gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, y, self.order,
-                    self.n_initial, target, rule, past_stop, threads > 1,
+                    self.n_initial, target, rule, past_stop, threads > 1, told,
                 )  # fmt: skip
+                told = self.n_labels
                 if threads > 1 and selection_lazy.panel_is_full(self.state.counters):
                     self._complete_panel(pool.map)
-                if reason not in (DONE, FULL) or self.n_labels >= target:
+                    told -= 1  # that label waited for its panel
+                if reason not in (DONE, FULL) or told >= target:
                     return reason, status
 
     def settle(self) -> None:

@@ -498,14 +498,22 @@ class ActiveLearner(Campaign):
                 end = target if self._refits is None else min(target, self._refits.next_at)
                 self._selection.reserve(end if self._refits is not None else target)
                 try:
-                    rule = self.stopper.compiled if self.fitted else None
+                    rule = self._rule if self.fitted else None
                     self._selection.run(y, end, rule, past_stop, threads)
-                finally:
-                    self._selection.settle()
-                    self._asked = ()
+                except BaseException:
+                    self._settle_run()
+                    self._show_missing(self.stopper)  # of a panel that was interrupted
+                    raise
+                self._settle_run()
                 if self._refits is None:
                     break
                 self._catch_up()
+
+    def _settle_run(self) -> None:
+        """Do what is to be done after a compiled call, however it ended."""
+        self._selection.settle()
+        self.stopper.has_run(self._view)
+        self._asked = ()
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
         """Return what has come of it so far.

@@ -15,6 +15,7 @@ from fastal.learning.inputs import check_label, check_labels, check_test_set, ch
 from fastal.learning.learner import ActiveLearner
 from fastal.learning.refit import check_size
 from fastal.stopping.compose import first_of
+from fastal.stopping.criterion import note_interpreted
 from fastal.stopping.still import (
     ROUNDING,
     StillToCome,
@@ -475,9 +476,11 @@ def _label_all(
         if not callable(source):
             y = check.vector("y", source, learner.n_pool)
             check_source(learner, y)
-            if on_label is None and not progress and learner.compilable:
-                learner._run_compiled(y, learner.max_labels, workers, resumed)
-                return
+            if on_label is None and not progress:
+                if learner.compilable:
+                    learner._run_compiled(y, learner.max_labels, workers, resumed)
+                    return
+                note_interpreted(learner.stopper, learner._view)
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:

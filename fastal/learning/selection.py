@@ -29,6 +29,9 @@ class Selection(Protocol):
     # Whether labels given as an array need no Python in between.
     compilable: bool
 
+    # Whether `run` tells a rule the largest variance after each label, if it asks for that.
+    shows_variances: bool
+
     @property
     def n_labels(self) -> int:
         """Number of labels so far."""

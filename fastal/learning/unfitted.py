@@ -17,6 +17,7 @@ class Unfitted:
     """Labels of a pool whose hyper-parameters are not known yet; points come in random order."""
 
     compilable = True
+    shows_variances = True  # there are none, and nothing is shown
 
     model = None
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastal import _memory
 from fastal import _validation as check
+from fastal._core.rule import CompiledRule, Counter
 from fastal._state import damaged_state, state_count, state_values
 from fastal._types import Array, Ints
 from fastal.lookahead.gain import (
@@ -70,13 +71,20 @@ class _Seen(NamedTuple):
     trouble: str = ""  # why there is no forecast where there should be one
 
     @property
-    def stopped_at(self) -> int | None:
+    def needed(self) -> int | None:
+        """Number of bounds at which it stops, or did; None: not foreseen."""
         if self.fits is not None:
             return self.fits.stop
         if self.forecast is None or self.stops_at is None:
             return None
         # if there are more labels than were needed, the next bound says so
-        needed = max(self.stops_at, self.forecast.n_labelled + 1) - self.initial
+        return max(self.stops_at, self.forecast.n_labelled + 1) - self.initial
+
+    @property
+    def stopped_at(self) -> int | None:
+        needed = self.needed
+        if self.fits is not None or needed is None:
+            return needed
         return needed if self.labels >= needed else None
 
     @property
@@ -149,6 +157,37 @@ class LookAhead(Criterion):
 
     push_takes = ""  # only the number of labels counts
 
+    # Beside the attributes, which are the state: what a compiled loop has, if one is at work.
+    __slots__ = ("_lent",)
+
+    _lent: Counter | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a criterion."""
+        new = super().__new__(cls)
+        new._lent = None
+        return new
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return state[0] if isinstance(state, tuple) else state
+
+    def compiled_in(self, campaign: CampaignView) -> CompiledRule:
+        """Return the criterion as the compiled loop of a campaign sees it: labels are counted.
+
+        The forecast says in advance at how many of them it stops; fits say so between loops.
+        """
+        seen = self._seen
+        needed = seen.needed
+        self._lent = Counter(check.INT64_MAX if needed is None else needed, seen.labels)
+        return CompiledRule(None, self._lent)
+
+    def has_run(self, campaign: CampaignView) -> None:
+        """Count the labels of a compiled loop, and compare them with what the model expected."""
+        lent, self._lent = self._lent, None
+        if lent is not None and lent.seen > self._seen.labels:
+            self._count(campaign, lent.seen)
+
     @property
     def forecast(self) -> Forecast | None:
         """The forecast that decides, if there is one yet; with fits on the way, the last one."""
@@ -212,13 +251,16 @@ class LookAhead(Criterion):
 
     def after_label(self, campaign: CampaignView) -> bool:
         """Count one label, and compare it with what the model had expected."""
+        return self._count(campaign, self._seen.labels + 1)
+
+    def _count(self, campaign: CampaignView, labels: int) -> bool:
+        """Have counted so many labels of a campaign."""
         squares, compared = 0.0, 0
         if self._seen.fits is None:  # else fits see to it that labels are as expected
             residuals = campaign.residuals
             squares, compared = float(residuals @ residuals), len(residuals)
         with self._turn():
-            seen = self._seen
-            self._seen = seen._replace(labels=seen.labels + 1, compared=compared, squares=squares)
+            self._seen = self._seen._replace(labels=labels, compared=compared, squares=squares)
             return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:

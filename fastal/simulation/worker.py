@@ -160,11 +160,15 @@ class _Worker:
             gp, np.ascontiguousarray(Z[:, rows]), np.arange(plan.n_ordered), plan.initial,
             plan.max_labels,
         )  # fmt: skip
-        stopper, labels = self.stopper.reset(), y[rows]
+        rule, labels = self.rule, y[rows]
+        if rule is not None:
+            rule.reset()
         try:
-            while selection.n_labels < plan.max_labels and (self.past_stop or not stopper.stopped):
+            while selection.n_labels < plan.max_labels and (
+                self.past_stop or rule is None or not rule.stopped_at
+            ):
                 target = min(plan.max_labels, selection.n_labels + STEP)
-                selection.run(labels, target, self.rule, self.past_stop, 1)
+                selection.run(labels, target, rule, self.past_stop, 1)
         except (np.linalg.LinAlgError, ValueError) as error:
             counts[2] = selection.n_labels + 1
             if isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
@@ -174,7 +178,7 @@ class _Worker:
         chunk.bounds[place, : len(selection.bounds)] = selection.bounds
         if order.size:
             order[: selection.n_labels] = selection.labels
-        counts[1] = stopper.stopped_at or 0 if self.rule is not None else 0
+        counts[1] = 0 if rule is None else rule.stopped_at
         if plan.has_test:
             if plan.test_on_rest:
                 left = np.ones(len(test_y), dtype=np.bool_)

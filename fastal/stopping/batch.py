@@ -124,7 +124,7 @@ def _compiled_criterion(
         raise TypeError(f"`criterion` must be a criterion, got {check.short_repr(criterion)}")
     like = criterion.copy().reset()
     rule = like.compiled
-    if rule is None:
+    if rule is None or rule.asks:
         raise TypeError(
             "`criterion` must be a Stopper, a StillToCome or a budget, or combine such criteria, "
             f"got {check.short_repr(criterion)}"

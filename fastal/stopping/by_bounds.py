@@ -585,7 +585,14 @@ class ByBounds(Criterion):
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state; a Gaussian process is copied too."""
-        new = type(self)(**self.get_params(deep=False))
+        kind = type(self)
+        if kind.__module__.startswith("fastal."):
+            # what was checked need not be checked again
+            new = kind.__new__(kind)
+            own = vars(self)
+            vars(new).update({name: own[name] for name in own if name not in self._compiled_state})
+        else:  # a class of somebody's own may have more than settings
+            new = kind(**self.get_params(deep=False))
         if new.gp is not None:
             new.gp = new.gp.copy()
         new._tracker, new._fit = self._tracker.copy(), self._fit

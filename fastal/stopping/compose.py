@@ -124,6 +124,16 @@ class _Composition(Criterion):
         rules = [member.compiled for member in self.members]
         return None if None in rules else CompiledRule(self._kind, *rules)
 
+    def compiled_in(self, campaign: CampaignView) -> CompiledRule | None:
+        """Return the combination as the compiled loop of a campaign sees it, or None."""
+        rules = [member.compiled_in(campaign) for member in self.members]
+        return None if None in rules else CompiledRule(self._kind, *rules)
+
+    def has_run(self, campaign: CampaignView) -> None:
+        """Let every member take over what a compiled loop has shown."""
+        for member in self.members:
+            member.has_run(campaign)
+
     def expect(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be."""
         super().expect(n_bounds)

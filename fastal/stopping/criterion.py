@@ -431,6 +431,33 @@ class Criterion(ABC):
         """The criterion as compiled loops see it; None if it cannot do without Python."""
         return None
 
+    def compiled_in(self, campaign: CampaignView) -> CompiledRule | None:
+        """Return the criterion as the compiled loop of a campaign sees it; by default `compiled`.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            The learner, whose labels will be shown to it from now on.
+
+        Returns
+        -------
+        CompiledRule or None
+            None if it has to be asked in Python, by `after_label`.
+        """
+        return self.compiled
+
+    def has_run(self, campaign: CampaignView) -> None:
+        """Take over what the compiled loop of a campaign has shown to what `compiled_in` returned.
+
+        By default there is nothing to do: compiled loops borrow the state of the criterion itself.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            The learner, with the labels of the loop.
+        """
+        return
+
     def expect(self, n_bounds: int) -> None:
         """Learn how many bounds there can be; by default that does not matter.
 
@@ -523,6 +550,37 @@ class Criterion(ABC):
         if type(self).to_dict is Criterion.to_dict:
             return deepcopy(self)
         return self.from_dict(self.to_dict())
+
+
+# Kinds of criteria of which the log has said that they have no compiled form.
+_said: set[str] = set()
+
+
+def note_interpreted(criterion: Criterion, campaign: CampaignView | None = None) -> None:
+    """Say in the log, once for each kind, which criteria step out of the compiled loop.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        It, or those of its members that have no compiled form, are named.
+    campaign : CampaignView, optional
+        The learner; None: many campaigns.
+    """
+    members = getattr(criterion, "members", None)
+    if members is not None:
+        for member in members:
+            note_interpreted(member, campaign)
+        return
+    name = type(criterion).__name__
+    rule = criterion.compiled if campaign is None else criterion.compiled_in(campaign)
+    if rule is None and name not in _said:
+        import logging
+
+        _said.add(name)
+        when = "after each label" if campaign is not None else "when each run has ended"
+        logging.getLogger("fastal").info(
+            "%s has no compiled form here: it is asked in Python, %s", name, when
+        )
 
 
 class PastCampaign:

@@ -47,6 +47,8 @@ class DaskSelection(GaussianSelection):
     for another selection meanwhile, is brought up to date when it is asked.
     """
 
+    shows_variances = False  # the largest one may be that of no candidate
+
     def __init__(
         self, gp: GaussianProcess, points: DaskPool, order: Ints, n_initial: int, capacity: int
     ) -> None:
