@@ -133,6 +133,7 @@ def test_few_candidates_mean_more_rounds_and_nothing_else(candidates, ties, monk
     X, y = problem(2100, ties=ties)
     _, many = both(X, y, [1024, 2100], 90, order=[])
     monkeypatch.setattr(selection_module, "CANDIDATES", candidates)
+    monkeypatch.setattr(selection_module, "ROUND_BYTES", 0)
     here, few = both(X, y, [1024, 2100], 90, order=[])
     assert_same(here, few)
     assert few.rounds > many.rounds
@@ -412,6 +413,7 @@ def test_the_pool_is_never_gathered(client, monkeypatch):
     monkeypatch.setattr(da.Array, "__array__", refuse)
     monkeypatch.setattr(client, "gather", refuse)
     monkeypatch.setattr(selection_module, "CANDIDATES", 600)
+    monkeypatch.setattr(selection_module, "ROUND_BYTES", 0)
     rows, near = [], pool_module.DaskPool.come_near
     monkeypatch.setattr(
         pool_module.DaskPool, "come_near", lambda *a: (rows.append(len(a[1])), near(*a))

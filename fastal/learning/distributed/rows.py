@@ -43,6 +43,30 @@ class Panel(NamedTuple):
     Z: Array  # (d, p) their inputs over length scales
     rows: Array  # (p, first + p) their rows of L, with the diagonal
 
+    @property
+    def nbytes(self) -> int:
+        """What its arrays take."""
+        return self.labels.nbytes + self.Z.nbytes + self.rows.nbytes
+
+
+class Question(NamedTuple):
+    """What a round asks of a worker: its rows of largest known variance, and some others."""
+
+    root: Root
+    names: list[bytes]  # hashes of the panels that are complete
+    news: Panel | None  # the last of these, if it is new
+    panel: Panel  # the labels since
+    skipped: Ints  # rows of the pool that are never chosen
+    wanted: Ints  # rows that are returned in any case
+    others: int  # how many more than these
+    most: int  # how many rows may be brought up to date for that
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays and names take."""
+        panels = self.panel.nbytes + (0 if self.news is None else self.news.nbytes)
+        return panels + 32 * len(self.names) + self.skipped.nbytes + self.wanted.nbytes
+
 
 class Behind(NamedTuple):
     """An answer: panels are missing, after so many that are known."""
@@ -60,6 +84,11 @@ class Candidates(NamedTuple):
     level: Ints  # (m,)
     limit: float  # the next variance; -inf if there are no others
     limit_row: int  # and whose it is
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays take."""
+        return sum(a.nbytes for a in (self.row, self.X, self.V, self.var, self.level))
 
 
 class WorkerRows:
@@ -158,35 +187,13 @@ class WorkerRows:
         self.stale = True
         return Behind(len(self.names))
 
-    def candidates(
-        self,
-        root: Root,
-        names: list[bytes],
-        panel: Panel,
-        skipped: Ints,
-        wanted: Ints,
-        count: int,
-        most: int,
-    ) -> Candidates | Behind:
-        """Return the rows of largest known variance and those that are wanted.
-
-        Parameters
-        ----------
-        root : Root
-            The covariance function.
-        names : list of bytes
-            Hashes of the panels that are complete.
-        panel : Panel
-            The labels since.
-        skipped, wanted : array of int
-            Rows of the pool that are never chosen, and that are returned in any case.
-        count : int
-            How many others.
-        most : int
-            How many rows may be brought up to date for that.
-        """
+    def candidates(self, asked: Question) -> Candidates | Behind:
+        """Return the rows of largest known variance and those that are wanted."""
+        root, names, news, panel, skipped, wanted, others, most = asked
         self._open(root)
         known = self._known(names)
+        if known == len(names) - 1 and news is not None:
+            known = self.extend(root, names, news).known
         if known < len(names):
             return Behind(known)
         self._go_back(known)
@@ -203,7 +210,7 @@ class WorkerRows:
         self.partial, self.skipped = panel.rows, skipped
         for rows in (panel.labels, skipped):
             s.taken[self._own(rows)] = True
-        out = np.empty(min(count, self.n), dtype=np.int64)
+        out = np.empty(min(others, self.n), dtype=np.int64)
         most = max(most, self.n // REFINED_SHARE)
         found, following = top(root.kind, root.amplitude, s, most, out)
         here = np.union1d(out[:found], self._own(wanted))

@@ -20,16 +20,20 @@ from fastal._core.selection_candidates import (
 from fastal._core.selection_lazy import COMPLETE, HEAP, PANEL, WIDTH
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Bools, Ints
-from fastal.learning.distributed.rows import Behind, Panel, Root
+from fastal.learning.distributed.rows import Behind, Panel, Question, Root
 from fastal.learning.gaussian import GaussianSelection
 
 if TYPE_CHECKING:
     from fastal.learning.distributed.pool import DaskPool
     from fastal.models.gp import GaussianProcess
 
-# Candidates of a round, of all workers together, and fewest of each.
+# Candidates of a round, of all workers together: as many as these bytes hold, since short rows cost
+# little and more candidates mean fewer rounds; but no fewer and no more than this, and never more
+# than this share of the pool.
+ROUND_BYTES = 8_000_000
 CANDIDATES = 4096
-LEAST_CANDIDATES = 64
+MOST_CANDIDATES = 32_768
+LARGEST_SHARE = 4
 
 # Rows that a worker may bring up to date for each of its candidates, within a panel.
 REFINED = 16
@@ -54,9 +58,11 @@ class DaskSelection(GaussianSelection):
     ) -> None:
         self.points, self.root = points, _root(gp)
         self.panels: list[Panel] = []
+        self._told = 0  # how many of them the workers have heard of
         self.names: list[bytes] = []
         self.skipped: set[int] = set()
         self.rounds = 0
+        self.bytes_sent = 0  # what arrays and names take, to and from all workers
         self.bytes_received = 0
         nothing = np.empty((points.shape[1], 0))
         super().__init__(gp, nothing, order, n_initial, min(capacity, CHUNK))
@@ -97,11 +103,16 @@ class DaskSelection(GaussianSelection):
         each = -(-count // parts)
         panel = self._open_panel()
         skipped = np.array(sorted(self.skipped), dtype=np.int64)
-        question = (self.root, self.names, panel, skipped, wanted, each, REFINED * each)
+        # the last panel goes with the first question of all that need it
+        news = self.panels[-1] if len(self.panels) > self._told else None
         answers: list[Any] = [None] * parts
         todo = list(range(parts))
         while todo:
-            found = pool.ask(todo, "candidates", [question] * len(todo))
+            question = Question(
+                self.root, self.names, news, panel, skipped, wanted, each, REFINED * each
+            )
+            found = pool.ask(todo, "candidates", [(question,)] * len(todo))
+            self.bytes_sent += len(todo) * question.nbytes
             behind = {}
             for number, answer in zip(todo, found, strict=True):
                 if isinstance(answer, Behind):
@@ -109,20 +120,21 @@ class DaskSelection(GaussianSelection):
                 else:
                     answers[number] = answer
             self._catch_up(behind)
-            todo = list(behind)
+            todo, news = list(behind), None
+        self._told = len(self.panels)
         self.rounds += 1
-        self.bytes_received += sum(a.V.nbytes + a.X.nbytes + 24 * len(a.row) for a in answers)
+        self.bytes_received += sum(answer.nbytes for answer in answers)
         self._take(answers, t)
 
     def _catch_up(self, behind: dict[int, int]) -> None:
         """Send the panels that workers do not know."""
         while behind:
             numbers = list(behind)
-            found = self.points.ask(
-                numbers,
-                "extend",
-                [(self.root, self.names[: behind[k] + 1], self.panels[behind[k]]) for k in numbers],
-            )
+            asked = [
+                (self.root, self.names[: behind[k] + 1], self.panels[behind[k]]) for k in numbers
+            ]
+            found = self.points.ask(numbers, "extend", asked)
+            self.bytes_sent += sum(panel.nbytes + 32 * len(names) for _, names, panel in asked)
             behind = {
                 number: answer.known
                 for number, answer in zip(numbers, found, strict=True)
@@ -219,7 +231,7 @@ class DaskSelection(GaussianSelection):
         with one_blas_thread():
             place = best_candidate(kind, amplitude, self.state, self._here, *self._limit)
             if place < 0 and self.n_labels + len(self.skipped - set(self.labels.tolist())) < self.n:
-                self._round(np.empty(0, dtype=np.int64), CANDIDATES)
+                self._round(np.empty(0, dtype=np.int64), self._count())
                 place = best_candidate(kind, amplitude, self.state, self._here, *self._limit)
         return int(place)
 
@@ -250,7 +262,13 @@ class DaskSelection(GaussianSelection):
 
     def _count_beyond(self, t: int) -> int:
         """Return how many candidates are needed besides those that are wanted."""
-        return 0 if t < len(self.order) else CANDIDATES
+        return 0 if t < len(self.order) else self._count()
+
+    def _count(self) -> int:
+        """Return how many candidates a round has now."""
+        each = 8 * (self.n_labels + self.points.shape[1] + 3)
+        count = min(MOST_CANDIDATES, max(CANDIDATES, ROUND_BYTES // each))
+        return int(max(1, min(count, self.n // LARGEST_SHARE)))
 
     def _run(self, y: Array, target: int, rule: int, past_stop: bool, threads: int) -> Any:
         gp = self.gp
@@ -265,7 +283,7 @@ class DaskSelection(GaussianSelection):
                 if reason == ROUND:
                     t = self.n_labels
                     wanted = self.order[t : min(target, t + PANEL)]
-                    self._round(wanted, 0 if len(wanted) else CANDIDATES)
+                    self._round(wanted, 0 if len(wanted) else self._count())
                     continue
                 self.settle()
                 if reason != 0 or self.n_labels >= target:
