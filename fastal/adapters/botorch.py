@@ -1,4 +1,4 @@
-"""BoTorch and GPyTorch: `SingleTaskGP`, and any `ExactGP` with one output.
+"""BoTorch and GPyTorch: `SingleTaskGP`, `MultiTaskGP`, and any `ExactGP` with one output.
 
 ::
 
@@ -17,7 +17,8 @@ labels may be tensors or arrays.
 
 `recomputed` takes covariance, mean, noise and labels as the model keeps them, after its transforms:
 any outcome transform will do, and any noise that is known for each label. Of a `ModelListGP` give
-one of its `models`.
+one of its `models`. A `MultiTaskGP` takes inputs with the column of the task, and each task has its
+own noise.
 
 Use double precision, as BoTorch recommends: single precision has no digits left for a variance
 below 1e-7 of the prior's.
@@ -48,13 +49,20 @@ def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.floa
     _refuse_others(model, name)
     x, y, noise = (_array(values) for values in (x, y, noise))
     points, labels = inputs_and_labels(x, y)
+    if hasattr(model, "num_non_task_features"):
+        wanted = model.num_non_task_features + 1
+        if points.shape[1] != wanted:
+            raise ValueError(
+                f"`x` must have {wanted} features as {name}, that of the task among them, got "
+                f"shape {points.shape}"
+            )
     X = torch.as_tensor(points).to(model.train_inputs[0])
     training = model.training
     model.eval()
     try:
         with torch.no_grad():
             posterior = _ask(model, X, name)
-    except (RuntimeError, NotImplementedError) as error:
+    except (RuntimeError, NotImplementedError, IndexError) as error:
         raise ValueError(
             f"{name} cannot predict at `x` of shape {points.shape}: {error}"
         ) from error
@@ -95,7 +103,7 @@ def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
                     "model of one output"
                 )
             _refuse_other_rows(model, asked, name)
-            noise = _training_noise(model, f, name)
+            noise = _noise_at(model, f.mean, list(model.train_inputs), name)
             cov = f.covariance_matrix
     finally:
         model.train(training)
@@ -120,14 +128,14 @@ def _refuse_other_rows(model: Any, asked: Asked, name: str) -> None:
         same_rows("y", _array(model.train_targets), _array(y), name)
 
 
-def _training_noise(model: Any, f: Any, name: str) -> Any:
+def _noise_at(model: Any, mean: Any, inputs: list[Any], name: str) -> Any:
     """Return the noise variance of each label: what the likelihood adds to a variance of zero."""
     import torch
     from gpytorch.distributions import MultivariateNormal
     from linear_operator.operators import DiagLinearOperator
 
-    known = MultivariateNormal(f.mean, DiagLinearOperator(torch.zeros_like(f.mean)))
-    added = model.likelihood(known, list(model.train_inputs))
+    known = MultivariateNormal(mean, DiagLinearOperator(torch.zeros_like(mean)))
+    added = model.likelihood(known, inputs)
     noise = _array(added.lazy_covariance_matrix.to_dense())
     variances = np.diagonal(noise)
     if (noise != np.diag(variances)).any():
@@ -167,6 +175,8 @@ def _ask(model: Any, X: Any, name: str) -> Posterior:
     posterior, Z = model.posterior(X), model.transform_inputs(X)
     if not isinstance(posterior, GPyTorchPosterior):
         raise ValueError(f"{name} must have a linear outcome transform or none")
+    if noise is None and hasattr(model.likelihood, "num_tasks"):  # one noise per task
+        noise = X.new_tensor(_noise_at(model, X.new_zeros(len(X)), [Z], name))
     f, prior = posterior.distribution, model.forward(Z).variance
     if hasattr(model, "outcome_transform"):
 

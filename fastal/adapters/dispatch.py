@@ -10,21 +10,24 @@ from fastal.adapters.trained import Asked, TrainedModel
 
 # Package that defines the class of a model -> the adapter.
 _ADAPTERS = {
-    "sklearn": "sklearn",
-    "modAL": "modal",
-    "skactiveml": "skactiveml",
-    "gpytorch": "botorch",
+    "GPy": "gpy",
+    "ax": "ax",
+    "bayes_opt": "bayes_opt",
+    "bofire": "bofire",
     "botorch": "botorch",
+    "celerite2": "celerite2",
+    "emukit": "emukit",
     "fastal": "own",
-}
-
-# Package of a loop around a model -> where its model is.
-_WAYS_IN = {
-    "ax": "the BoTorch model of its surrogate, `adapter.generator.surrogate.model`",
-    "bayes_opt": "`optimizer._gp`, which lacks the last label until the next `suggest`",
-    "bofire": "the BoTorch model of a surrogate, `surrogate.model`",
-    "emukit": "`wrapper.model`",
-    "skopt": "`optimizer.models[-1]`; there is none in the initial phase",
+    "george": "george",
+    "gpflow": "gpflow",
+    "gpytorch": "botorch",
+    "modAL": "modal",
+    "openturns": "openturns",
+    "skactiveml": "skactiveml",
+    "sklearn": "sklearn",
+    "skopt": "skopt",
+    "smt": "smt",
+    "tinygp": "tinygp",
 }
 
 
@@ -135,10 +138,7 @@ def _adapter_of(model: Any) -> Any:
 
 
 def _unknown(model: Any, name: str, instead: str) -> TypeError:
-    way_in = _WAYS_IN.get(type(model).__module__.partition(".")[0])
-    if way_in is not None:
-        instead = f"give the model within it, {way_in}"
     return TypeError(
-        f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch or "
-        f"BoTorch, got a {type(model).__name__}; {instead}"
+        f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch, BoTorch "
+        f"or another library that fastal.adapters knows, got a {type(model).__name__}; {instead}"
     )

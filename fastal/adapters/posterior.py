@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from fastal import _validation as check
 from fastal._types import Array
-from fastal.bound import bounds_of
+from fastal.bound import bounds_of, lower_factor
 
 # A variance below zero by no more than this part of the prior's is a rounding error.
 ROUNDING = 1e-10
@@ -22,6 +23,24 @@ class Posterior(NamedTuple):
     cov: Any  # (m, m), without noise
     prior: Any  # (m,), prior variances
     noise: Any  # noise variance of a label, or of each, (m,); None if the model does not know
+
+
+def conditioned(cov: Any, mean: Any, y: Any, noise: Any, new_noise: Any) -> Posterior:
+    """Return the posterior at m new inputs from the prior at T labelled and these, in this order.
+
+    cov : (T + m, T + m), of f, without noise; mean : of f, a number or (T + m,); y : (T,);
+    noise : of the labels, a number or (T,); new_noise : of those to come, or None.
+    """
+    cov, y = np.asarray(cov, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    t = len(y)
+    mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), len(cov))
+    noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), t)
+    # mu = m + V^T L^-1 (y - m),  C = K** - V^T V,  V = L^-1 k^T
+    L = lower_factor(cov[:t, :t], noise)
+    solved = solve_triangular(L, np.c_[cov[:t, t:], y - mean[:t]], lower=True, check_finite=False)
+    V, z = solved[:, :-1], solved[:, -1]
+    prior = cov[t:, t:]
+    return Posterior(mean[t:] + V.T @ z, prior - V.T @ V, np.diagonal(prior), new_noise)
 
 
 def inputs_and_labels(x: Any, y: Any) -> tuple[Array, NDArray[Any]]:

@@ -186,11 +186,16 @@ def _refuse_changed(ours: Array, trained: TrainedModel, prior: Array, name: str)
 
 def _warn_if_exact(model: Any, noise: Array, prior: Array, name: str) -> None:
     """Warn once per model that takes its labels as exact."""
-    if noise.size == 0 or model in _warned:
+    if noise.size == 0:
         return
     share = float(np.max(noise)) / max(float(prior.max()), 1e-300)
     if share < JITTER:
-        _warned.add(model)
+        try:
+            if model in _warned:
+                return
+            _warned.add(model)
+        except TypeError:  # it has no hash or takes no reference: Python shows a text once
+            pass
         warnings.warn(
             # The power of ten only: Python shows a text once.
             f"the noise of {name} is about 1e{round(math.log10(share))} of its prior variance: the "

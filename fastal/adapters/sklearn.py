@@ -1,4 +1,4 @@
-"""scikit-learn: `GaussianProcessRegressor`, `BayesianRidge`, `GaussianProcessClassifier`.
+"""scikit-learn: its Gaussian processes, `BayesianRidge` and `ARDRegression`.
 
 A `Pipeline` that ends in one of them will do as well::
 
@@ -14,9 +14,10 @@ noise, and the bounds are huge: that is the model's opinion. `recomputed` knows 
 label and takes any `alpha`; it compares `L_` with the kernel and refuses a model whose kernel or
 data were changed after the fit.
 
-**BayesianRidge.** f is the linear function; its noise variance is ``1 / alpha_``. With fewer labels
-than features, `sigma_` is right from scikit-learn 1.7 on only. It keeps no data: `recomputed` needs
-`X` and `y`.
+**BayesianRidge, ARDRegression.** f is the linear function; its noise variance is ``1 / alpha_``.
+`ARDRegression` takes the features that it dropped as zero. With fewer labels than features,
+`sigma_` of `BayesianRidge` is right from scikit-learn 1.7 on only. They keep no data: `recomputed`
+needs `X` and `y`.
 
 **GaussianProcessClassifier**, two classes. The bound is the divergence KL(q_t || q_t+1) of the
 Laplace approximations before and after the label, on all labelled inputs (Corollary 1), with the
@@ -33,13 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.linear_model import BayesianRidge
+from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import Pipeline
 
 from fastal.adapters.dispatch import bounds_from, update_from
 from fastal.adapters.posterior import Posterior, bounds_in_order, inputs_and_labels, wrong_kind
 from fastal.adapters.sklearn_classifier import classifier_bounds
-from fastal.adapters.sklearn_trained import own_noise, smooth_and_white
+from fastal.adapters.sklearn_trained import own_noise, ridge_features, smooth_and_white
 from fastal.adapters.sklearn_trained import trained as trained
 
 __all__ = ["bounds_from", "update_from"]
@@ -51,7 +52,7 @@ Array = NDArray[np.float64]
 
 def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> Array:
     """Return the bounds of labels from a fitted estimator."""
-    known = (GaussianProcessRegressor, BayesianRidge, GaussianProcessClassifier)
+    known = (GaussianProcessRegressor, BayesianRidge, ARDRegression, GaussianProcessClassifier)
     if not isinstance(model, (*known, Pipeline)):
         names = " or ".join(kind.__name__ for kind in known)
         raise wrong_kind(model, name, f"a {names}, or a Pipeline that ends in one")
@@ -97,10 +98,10 @@ def _gaussian_process(model: Any, X: Array, name: str) -> Posterior:
 
 def _ridge(model: Any, X: Array) -> Posterior:
     # The weights w ~ N(coef_, sigma_) belong to centred inputs; the intercept is taken as known.
-    Z = X - model.X_offset_
+    Z, precisions, _ = ridge_features(model, X)
     return Posterior(
         X @ model.coef_ + model.intercept_,
         Z @ model.sigma_ @ Z.T,
-        np.einsum("ij,ij->i", Z, Z) / model.lambda_,
+        np.einsum("ij,ij->i", Z, Z / precisions),
         1.0 / model.alpha_,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Exponentiation, Product, Sum
-from sklearn.linear_model import BayesianRidge
+from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import Pipeline
 
 from fastal._types import Array
@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
     """Return what a fitted estimator knows of its labels."""
-    known = (GaussianProcessRegressor, BayesianRidge)
+    known = (GaussianProcessRegressor, BayesianRidge, ARDRegression)
     if isinstance(model, GaussianProcessClassifier):
         raise TypeError(
             f"{name} must be a regressor, got a GaussianProcessClassifier: the bounds of classes "
@@ -44,7 +44,7 @@ def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
         return trained(within, asked, name)
     if not hasattr(model, "n_features_in_"):
         raise ValueError(f"{name} must be fitted first, got an unfitted {type(model).__name__}")
-    if isinstance(model, BayesianRidge):
+    if isinstance(model, BayesianRidge | ARDRegression):
         return _ridge(model, asked, name)
     return _gaussian_process(model, asked, name)
 
@@ -125,15 +125,27 @@ def _ridge(model: Any, asked: Asked, name: str) -> TrainedModel:
     X, y = inputs(asked.X, model.n_features_in_, name), np.asarray(column(asked.y), np.float64)
     if y.shape != (len(X),):
         raise ValueError(f"`y` must have one label for each of {len(X)} rows of `X`, got {y.shape}")
-    # The weights w ~ N(0, 1 / lambda) belong to centred inputs; the intercept is taken as known.
-    Z = X - model.X_offset_
+    # The intercept is taken as known.
+    Z, precisions, kept = ridge_features(model, X)
+    coef = model.coef_[kept]
     mean = model.intercept_ + model.X_offset_ @ model.coef_
     # coef_ = alpha sigma Z^T (y - mean)
     weights = model.alpha_ * (model.sigma_ @ (Z.T @ (y - mean)))
-    if not np.allclose(
-        weights, model.coef_, rtol=SAME_SINGLE, atol=SAME_SINGLE * np.abs(model.coef_).max()
-    ):
+    limit = SAME_SINGLE * np.abs(coef).max(initial=0.0)
+    if not np.allclose(weights, coef, rtol=SAME_SINGLE, atol=limit):
         raise ValueError(
             f"{name} was fitted to other rows than `X` and `y`: they do not give its `coef_`"
         )
-    return TrainedModel(Z @ Z.T / model.lambda_, y, 1.0 / model.alpha_, mean)
+    return TrainedModel((Z / precisions) @ Z.T, y, 1.0 / model.alpha_, mean)
+
+
+def ridge_features(model: Any, X: Array) -> tuple[Array, Array, Any]:
+    """Return the centred features that a linear model keeps, their precisions, and which they are.
+
+    The weights w ~ N(0, 1 / lambda) belong to centred inputs. `ARDRegression` has one lambda per
+    feature and drops those above a threshold: `sigma_` has only the others.
+    """
+    Z = X - model.X_offset_
+    precisions = np.broadcast_to(model.lambda_, Z.shape[1])
+    kept = precisions < getattr(model, "threshold_lambda", np.inf)
+    return Z[:, kept], precisions[kept], kept

@@ -81,6 +81,21 @@ def same_rows(what: str, kept: Any, given: Any, name: str) -> None:
         )
 
 
+def all_seen(seen: int, labels: int, name: str, way_out: str) -> None:
+    """Raise unless the model within an optimiser has seen all labels of the optimiser."""
+    if seen < labels:
+        raise ValueError(
+            f"{name} has {labels} labels, and its model has seen {seen} of them: {way_out}"
+        )
+    if seen > labels:
+        raise ValueError(f"{name} was fitted to other rows than its labels: to {seen} of {labels}")
+
+
+def no_model_yet(name: str, why: str) -> ValueError:
+    """Return the error for an optimiser in its initial phase."""
+    return ValueError(f"{name} has no model yet: {why}")
+
+
 def column(y: Any) -> Any:
     """Return labels of shape (T, 1), as some libraries take them, as labels of shape (T,)."""
     labels = check.as_array("y", y)

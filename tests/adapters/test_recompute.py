@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
-from sklearn.linear_model import BayesianRidge
+from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -135,23 +135,6 @@ def test_an_unknown_model():
         TypeError, match=r"got a str; fastal\.gp_bounds takes the covariance of any"
     ):
         recomputed("model")
-
-
-@pytest.mark.parametrize(
-    ("package", "way_in"),
-    [
-        ("ax.api.client", "surrogate.model`"),
-        ("bayes_opt.bayesian_optimization", "`optimizer._gp`, which lacks the last label"),
-        ("bofire.strategies.api", "`surrogate.model`"),
-        ("emukit.model_wrappers", "`wrapper.model`"),
-        ("skopt.optimizer.optimizer", r"`optimizer.models\[-1\]`; there is none in the initial"),
-    ],
-)
-def test_a_loop_around_a_model_names_the_way_in(package, way_in):
-    loop_of_others = type("Optimizer", (), {"__module__": package})()
-    for ask in (recomputed, lambda model: bounds_from(model, [0.0], [1.0])):
-        with pytest.raises(TypeError, match=f"give the model within it, .*{way_in}"):
-            ask(loop_of_others)
 
 
 # scikit-learn
@@ -381,6 +364,56 @@ def test_bayesian_ridge(loop):
     )
 
 
+def ard(noisy_features=3):
+    """A fit that keeps some features and drops others, with its rows."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((50, 2 + noisy_features)) + 4
+    y = 3 + X[:, 0] - 2 * X[:, 1] + 0.3 * rng.standard_normal(50)
+    # a low threshold, so that features fall out
+    return ARDRegression(threshold_lambda=500.0).fit(X[:40], y[:40]), X, y
+
+
+def test_ard_regression():
+    model, X, y = ard()
+    kept = model.lambda_ < 500
+    assert 0 < kept.sum() < 5
+    got = recomputed(model, X=X[:40], y=y[:40]).bounds
+    # Weights one label after another, at the hyper-parameters of the fit; the last are the model's.
+    Z, mean = (X[:40] - model.X_offset_)[:, kept], y[:40].mean()
+    w, S, noise = np.zeros(kept.sum()), np.diag(1 / model.lambda_[kept]), 1 / model.alpha_
+    for z, label, bound in zip(Z, y[:40], got, strict=True):
+        s, d = z @ S @ z, label - mean - z @ w
+        assert bound == pytest.approx(gp_kl(0.0, float(s), float(d), noise), rel=1e-8)
+        gain = S @ z / (s + noise)
+        w, S = w + gain * d, S - np.outer(gain, S @ z)
+    np.testing.assert_allclose(w, model.coef_[kept], rtol=1e-8)
+    np.testing.assert_allclose(S, model.sigma_, rtol=1e-7, atol=1e-12)
+    # a new label, given these
+    z = (X[40] - model.X_offset_)[kept]
+    d = y[40] - model.predict(X[[40]])[0]
+    expected = gp_kl(0.0, float(z @ model.sigma_ @ z), float(d), noise)
+    np.testing.assert_allclose(bounds_from(model, X[40], y[40]), [expected], rtol=1e-8)
+
+
+def test_ard_regression_refuses():
+    model, X, y = ard()
+    with pytest.raises(ValueError, match=r"a ARDRegression, keeps no training data: give `X`"):
+        recomputed(model)
+    with pytest.raises(ValueError, match="was fitted to other rows than `X` and `y`"):
+        recomputed(model, X=X[:39], y=y[:39])
+    with pytest.raises(ValueError, match="must be fitted first, got an unfitted ARDRegression"):
+        recomputed(ARDRegression(), X=X, y=y)
+
+
+def test_ard_regression_that_drops_all_features():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    model = ARDRegression(threshold_lambda=1e-3).fit(X, y)
+    assert model.sigma_.size == 0
+    np.testing.assert_allclose(recomputed(model, X=X, y=y).bounds, 0.0, atol=1e-15)
+    np.testing.assert_allclose(bounds_from(model, X[0], y[0]), 0.0, atol=1e-15)
+
+
 def test_bayesian_ridge_refuses(loop):
     X, y, _ = loop
     model = BayesianRidge().fit(X, y)
@@ -433,7 +466,7 @@ def test_scikit_learn_refuses(loop):
     plain = regressor(RBF(0.9), alpha=0.1).fit(X, y)
     np.testing.assert_array_equal(recomputed(column).bounds, recomputed(plain).bounds)
     with pytest.raises(
-        TypeError, match="must be a GaussianProcessRegressor or BayesianRidge, or a"
+        TypeError, match=r"must be a GaussianProcessRegressor or BayesianRidge or ARDReg.*, or a"
     ):
         recomputed(RandomForestRegressor(2).fit(X, y))
     classes = GaussianProcessClassifier(RBF(0.9), optimizer=None).fit(X, y > 0)

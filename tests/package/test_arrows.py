@@ -29,6 +29,7 @@ BELOW = {
     "bound": {"_core"},
     "jit": {"bound", "_core"},
     "adapters": {"bound", "_core"},
+    "adapters.loops": {"adapters", "stopping"},  # nobody imports it
     "stopping": {"bound", "runs", "_core"},
     "models": {"bound", "_core"},
     "criteria": {"models", "stopping", "bound", "runs", "_core"},
@@ -67,6 +68,8 @@ BACK_DOORS: set[str] = set()
 
 def room_of(module):
     parts = module.split(".")
+    if parts[1:3] == ["adapters", "loops"]:
+        return "adapters.loops"
     return parts[1] if len(parts) > 1 else "fastal"
 
 

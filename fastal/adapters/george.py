@@ -1,0 +1,54 @@
+"""george: `GP`, with the basic and the HODLR solver.
+
+::
+
+    gp = george.GP(kernel, mean=0.0, white_noise=np.log(0.01))
+    gp.compute(x, yerr)
+    stopper.recompute_from(gp, y=y)
+
+The noise is the square of `yerr` plus the white noise. A process keeps its inputs and no labels:
+`y` must be given, and `update_from` is refused. What the last `predict` left behind
+is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastal.adapters.dispatch import bounds_from, update_from
+from fastal.adapters.keeps_no_labels import compare_inputs, given_labels, no_new_labels
+from fastal.adapters.posterior import wrong_kind
+from fastal.adapters.trained import Asked, TrainedModel
+
+__all__ = ["bounds_from", "update_from"]
+
+LIBRARY = "george"
+
+
+def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
+    """Raise: a process keeps no labels."""
+    raise no_new_labels(name)
+
+
+def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
+    """Return what a process knows, with the labels of the caller."""
+    if not (hasattr(model, "kernel") and hasattr(model, "compute")):
+        raise wrong_kind(model, name, "a george.GP")
+    if not model.computed:
+        raise ValueError(f"{name} must know its inputs first: call `compute`")
+    X = model._x
+    y = given_labels(asked, len(X), name)
+    compare_inputs(asked, X, name)
+    noise = np.ravel(model._yerr2) + np.exp(model._call_white_noise(X))
+    # The basic solver keeps a factor of SciPy; HODLR has none of this kind.
+    factor = getattr(model.solver, "_factor", None)
+    return TrainedModel(
+        model.kernel.get_value(X),
+        y,
+        noise,
+        model._call_mean(X),
+        factor_diagonal=np.diagonal(factor[0]) if isinstance(factor, tuple) else None,
+    )

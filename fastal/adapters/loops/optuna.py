@@ -1,0 +1,50 @@
+"""Optuna: a callback for `Study.optimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]:
+    """Return a callback that ends a study when trials no longer move a process beside it.
+
+    Optuna does not show the model of its sampler. The criterion has one of its own, which learns
+    the value of each complete trial from its parameters.
+
+    Parameters
+    ----------
+    criterion : Stopper or StillToCome with a `gp`
+        Its process has one feature per name.
+    names : sequence of str
+        Parameters of a trial that are numbers, in the order of the features of the process.
+
+    Returns
+    -------
+    callable
+        For the argument `callbacks` of `Study.optimize`. Trials that failed or were pruned are left
+        out. It belongs to one thread: keep ``n_jobs=1``.
+
+    Examples
+    --------
+    >>> from fastal import GaussianProcess, Stopper
+    >>> from fastal.adapters.loops.optuna import callback
+    >>> stop = callback(Stopper(gp=GaussianProcess(lengthscale=0.7, noise=0.05**2)), ["x", "z"])
+
+    Then ``study.optimize(objective, n_trials=200, callbacks=[stop])``.
+    """
+    names = list(names)
+
+    def stop(study: Any, trial: Any) -> None:
+        if trial.state.name != "COMPLETE":
+            return
+        missing = [name for name in names if name not in trial.params]
+        if missing:
+            raise ValueError(
+                f"`names` must be parameters of the trial, {sorted(trial.params)}, got "
+                f"{missing[0]!r}"
+            )
+        if criterion.observe([float(trial.params[name]) for name in names], trial.value):
+            study.stop()
+
+    return stop

@@ -1,0 +1,164 @@
+"""Tasks, Ax and BoFire: loops around models of BoTorch."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from fastal import Stopper, gp_kl
+from fastal.adapters import bounds_from, recomputed
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("botorch", reason="BoTorch is not installed")
+    from botorch.models import ModelListGP, MultiTaskGP, SingleTaskGP
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries; ours are looked for by name
+
+
+def tensor(values):
+    return torch.as_tensor(values, dtype=torch.double)
+
+
+# Tasks and several outputs
+
+
+def two_tasks(X, y, t=20, **settings):
+    inputs = tensor(np.c_[X[:t], np.arange(t) % 2])
+    model = MultiTaskGP(inputs, tensor(y[:t, None]), task_feature=-1, all_tasks=[0, 1], **settings)
+    if model.likelihood.noise.numel() == 2:
+        model.likelihood.noise = tensor([0.01, 0.1])
+    return model
+
+
+def test_new_labels_of_two_tasks(loop):
+    X, y, _ = loop
+    model = two_tasks(X, y, outcome_transform=None)
+    noises = model.likelihood.noise.detach().numpy().ravel()
+    for task in (0, 1):
+        x = np.r_[X[30], task]
+        with torch.no_grad():
+            f = model.posterior(tensor(x[None]))
+        noise = noises[task] if len(noises) == 2 else noises[0]
+        expected = gp_kl(float(f.mean), float(f.variance), y[30], float(noise))
+        np.testing.assert_allclose(bounds_from(model, x, y[30]), [expected], rtol=1e-6)
+    model.train()
+    for x in (X[30], np.r_[X[30], 0, 0]):
+        with pytest.raises(
+            ValueError, match=r"`x` must have 3 features as `model` \(BoTorch\), that of the task"
+        ):
+            bounds_from(model, x, y[30])
+    assert model.training
+
+
+def test_one_output_at_a_time(loop):
+    X, y, _ = loop
+    models = [SingleTaskGP(tensor(X[:20]), tensor(v[:20, None])) for v in (y, y**2)]
+    both = ModelListGP(*models)
+    for ask in (recomputed, lambda model: bounds_from(model, X[20], y[20])):
+        with pytest.raises(TypeError, match=r"one output is wanted: give `model.models\[0\]`"):
+            ask(both)
+    for one in both.models:
+        assert len(recomputed(one).bounds) == 20
+        assert len(bounds_from(one, X[20], y[20])) == 1
+
+
+# Ax
+
+
+def client(trials=8):
+    pytest.importorskip("ax", reason="Ax is not installed")
+    from ax.api.client import Client
+    from ax.api.configs import RangeParameterConfig
+
+    found = Client(random_seed=0)
+    parameters = [
+        RangeParameterConfig(name=name, parameter_type="float", bounds=(-2.0, 2.0)) for name in "xz"
+    ]
+    found.configure_experiment(parameters=parameters)
+    found.configure_optimization(objective="-loss")
+    for _ in range(trials):
+        for index, point in found.get_next_trials(max_trials=1).items():
+            loss = np.sin(3 * point["x"]) + point["z"] ** 2
+            found.complete_trial(trial_index=index, raw_data={"loss": float(loss)})
+    return found
+
+
+def test_ax():
+    early = client(2)
+    with pytest.raises(ValueError, match=r"`model` \(Ax\) has no model yet: the initial trials"):
+        recomputed(early)
+    found = client(8)
+    with pytest.raises(
+        ValueError, match=r"`model` \(Ax\) has 8 labels, and its model has seen 7 of them: ask"
+    ):
+        recomputed(found)
+    found.get_next_trials(max_trials=1)
+    got = recomputed(found).bounds
+    within = found._generation_strategy.adapter.generator.surrogate.model
+    np.testing.assert_array_equal(got, recomputed(within).bounds)
+    assert len(got) == 8
+    with pytest.raises(TypeError, match=r"`model` \(Ax\) scales inputs and labels outside"):
+        bounds_from(found, [0.0, 0.0], 1.0)
+    with pytest.raises(ValueError, match="`X` and `y` cannot be compared"):
+        recomputed(found, y=np.zeros(8))
+
+
+# BoFire
+
+
+def bofire(n=15, outputs=1):
+    pytest.importorskip("bofire", reason="BoFire is not installed")
+    import bofire.strategies.api as strategies
+    import pandas as pd
+    from bofire.data_models.domain.api import Domain, Inputs, Outputs
+    from bofire.data_models.features.api import ContinuousInput, ContinuousOutput
+    from bofire.data_models.objectives.api import MinimizeObjective
+    from bofire.data_models.strategies.api import MoboStrategy, SoboStrategy
+
+    inputs = Inputs(features=[ContinuousInput(key=k, bounds=(-2, 2)) for k in ("x", "z")])
+    names = ["y", "w"][:outputs]
+    objectives = [ContinuousOutput(key=k, objective=MinimizeObjective(w=1.0)) for k in names]
+    kind = SoboStrategy if outputs == 1 else MoboStrategy
+    strategy = strategies.map(
+        kind(domain=Domain(inputs=inputs, outputs=Outputs(features=objectives)))
+    )
+    X = np.random.default_rng(0).uniform(-2, 2, (n, 2))
+    table = pd.DataFrame(X, columns=["x", "z"])
+    for name in names:
+        table[name] = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + (name == "w") * X[:, 0]
+        table[f"valid_{name}"] = 1
+    return strategy, table
+
+
+def test_bofire():
+    strategy, table = bofire()
+    with pytest.raises(ValueError, match=r"`model` \(BoFire\) has no model yet: it is fitted by"):
+        recomputed(strategy)
+    table.loc[3, "valid_y"] = 0  # left out
+    strategy.tell(table)
+    surrogate = strategy.surrogates.surrogates[0]
+    got = recomputed(strategy).bounds
+    assert len(got) == 14
+    np.testing.assert_array_equal(got, recomputed(surrogate.model).bounds)
+    np.testing.assert_array_equal(got, recomputed(surrogate).bounds)
+    new = table[["x", "z"]].iloc[:1] + 0.1
+    expected = bounds_from(surrogate.model, new.to_numpy(), [1.0])
+    np.testing.assert_allclose(bounds_from(strategy, new, [1.0]), expected, rtol=1e-9)
+    strategy.tell(table, retrain=False)
+    with pytest.raises(ValueError, match="has 28 labels, and its model has seen 14 of them"):
+        recomputed(strategy)
+    stopper = Stopper()
+    stopper.recompute_from(surrogate, initial=4)
+    assert len(stopper) == 10
+
+
+def test_bofire_with_two_outputs():
+    strategy, table = bofire(outputs=2)
+    strategy.tell(table)
+    with pytest.raises(
+        ValueError, match=r"one output is wanted, give `strategy.surrogates.surrogates\[0\]`"
+    ):
+        recomputed(strategy)
+    assert len(recomputed(strategy.surrogates.surrogates[1]).bounds) == 15

@@ -1,0 +1,147 @@
+"""tinygp, george and celerite2, against their own predictions; they keep no labels."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from fastal import Stopper, gp_kl
+from fastal.adapters import bounds_from, recomputed
+
+T = 25
+NOISE = np.linspace(0.01, 0.2, T)
+
+
+def no_labels(gp, name, **more):
+    with pytest.raises(ValueError, match=rf"`model` \({name}\) keeps no labels: give `y`"):
+        recomputed(gp, **more)
+    with pytest.raises(ValueError, match=rf"`y` must have one label for each of {T} inputs"):
+        recomputed(gp, y=np.zeros(T - 1), **more)
+    with pytest.raises(TypeError, match=rf"`model` \({name}\) keeps no labels, so that it says"):
+        bounds_from(gp, 0.0, 0.0)
+    stopper = Stopper()
+    with pytest.raises(ValueError, match="`y` must be finite, got nan"):
+        stopper.recompute_from(gp, y=np.full(T, np.nan), **more)
+    assert len(stopper) == 0
+
+
+# tinygp
+
+
+@pytest.fixture
+def tinygp():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = pytest.importorskip("tinygp", reason="tinygp is not installed")
+        import jax
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield found
+    jax.config.update("jax_enable_x64", before)
+
+
+def test_tinygp(loop, tinygp):
+    X, y, _ = loop
+    X, y = X[:T], 3 + y[:T]
+    kernel = 1.5 * tinygp.kernels.ExpSquared(
+        scale=0.9, distance=tinygp.kernels.distance.L2Distance()
+    )
+
+    def make(t):
+        return tinygp.GaussianProcess(kernel, X[:t], diag=NOISE[:t], mean=2.5)
+
+    gp = make(T)
+    got = recomputed(gp, X=X, y=y).bounds
+    expected, some = [], [1, 2, 7, 15, 24]  # JAX compiles for each size
+    for t in some:
+        # its own variance has the noise of the new point, which is sqrt(eps) by default
+        mean, var = make(t).predict(y[:t], X[t : t + 1], return_var=True)
+        extra = float(np.sqrt(np.finfo(float).eps))
+        expected.append(gp_kl(float(mean[0]), float(var[0]) - extra, y[t], NOISE[t]))
+    np.testing.assert_allclose(got[some], expected, rtol=1e-5)
+    no_labels(gp, "tinygp")
+    with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 0"):
+        recomputed(gp, X=X + 1, y=y)
+    order = np.arange(T)[::-1]
+    other = tinygp.GaussianProcess(kernel, X[order], diag=NOISE[order], mean=2.5)
+    np.testing.assert_allclose(
+        recomputed(gp, y=y, order=order).bounds, recomputed(other, y=y[order]).bounds, rtol=1e-8
+    )
+    dense = tinygp.GaussianProcess(kernel, X, noise=tinygp.noise.Dense(np.diag(NOISE) + 0.001))
+    with pytest.raises(ValueError, match=r"the noise of `model` \(tinygp\) must be independent"):
+        recomputed(dense, y=y)
+
+
+# george
+
+
+@pytest.fixture
+def george():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("george", reason="george is not installed")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("solver", ["BasicSolver", "HODLRSolver"])
+def test_george(loop, george, solver):
+    X, y, _ = loop
+    X, y = X[:T], 3 + y[:T]
+    yerr = np.sqrt(NOISE)
+
+    def make(t):
+        kernel = 1.5 * george.kernels.ExpSquaredKernel(0.8, ndim=2)
+        gp = george.GP(kernel, mean=2.5, white_noise=np.log(0.01), solver=getattr(george, solver))
+        gp.compute(X[:t], yerr[:t])
+        return gp
+
+    gp = make(T)
+    got = recomputed(gp, X=X, y=y).bounds
+    expected = []
+    for t in range(1, T):
+        mean, var = make(t).predict(y[:t], X[[t]], return_var=True)
+        expected.append(gp_kl(float(mean[0]), float(var[0]), y[t], NOISE[t] + 0.01))
+    np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
+    no_labels(gp, "george")
+    gp.predict(y + 1, X[:1])  # what it leaves behind is not looked at
+    np.testing.assert_array_equal(recomputed(gp, y=y).bounds, got)
+    with pytest.raises(ValueError, match=r"`model` \(george\) must know its inputs first"):
+        recomputed(george.GP(1.0 * george.kernels.ExpSquaredKernel(1.0)), y=y)
+
+
+# celerite2
+
+
+@pytest.fixture
+def celerite2():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("celerite2", reason="celerite2 is not installed")
+
+
+def test_celerite2(loop, celerite2):
+    X, y, _ = loop
+    came, y = X[:T, 0], 3 + y[:T]  # in the order of the labels
+    term = celerite2.terms.Matern32Term(sigma=1.2, rho=1.0)
+
+    def make(rows):
+        gp = celerite2.GaussianProcess(term, mean=2.5)
+        rows = rows[np.argsort(came[rows])]
+        gp.compute(came[rows], diag=NOISE[rows])
+        return gp, rows
+
+    gp, rows = make(np.arange(T))
+    order = np.argsort(rows)  # label k stands in this row of the process
+    np.testing.assert_array_equal(order, np.argsort(np.argsort(came)))
+    got = recomputed(gp, X=came[rows], y=y[rows], order=order).bounds
+    expected = []
+    for t in range(1, T):
+        prefix, seen = make(np.arange(t))
+        mean, var = prefix.predict(y[seen], came[[t]], return_var=True)
+        expected.append(gp_kl(float(mean[0]), float(var[0]), y[t], NOISE[t]))
+    np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
+    no_labels(gp, "celerite2", order=order)
+    with pytest.raises(ValueError, match=r"`order` must be given: `model` \(celerite2\) keeps its"):
+        recomputed(gp, y=y[rows])
+    with pytest.raises(ValueError, match=r"`model` \(celerite2\) must know its inputs first"):
+        recomputed(celerite2.GaussianProcess(term), y=y, order=order)
