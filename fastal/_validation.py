@@ -224,8 +224,8 @@ def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], st
             return np.array(sides).reshape(array.shape), None
         numbers_only = np.array([0 if v is None else v for v in flat], dtype=object)
         given = doubles(real_array(name, numbers_only))
-        gaps = np.array([v is None for v in flat])
-        return np.where(gaps, np.nan, given).reshape(array.shape), None
+        holes = np.array([v is None for v in flat])
+        return np.where(holes, np.nan, given).reshape(array.shape), None
     return real_array(name, array), None
 
 

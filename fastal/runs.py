@@ -563,7 +563,7 @@ def runs_test_2samp(
     policy = check.option("nan_policy", nan_policy, NAN_POLICIES)
     tied = check.option("ties", ties, TIES_BETWEEN)
     samples = [_sample(name, values, policy) for name, values in (("x", x), ("y", y))]
-    sizes = [len(sample) for sample in samples]
+    sizes = len(samples[0]), len(samples[1])
     used = _used(by, *sizes)
     if any(np.isnan(sample).any() for sample in samples):  # only with "propagate"
         return RunsTest2SampResult(math.nan, math.nan, 0, *sizes, 0, 0, used)

@@ -104,7 +104,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     below, above, runs, p = exact.n_below, exact.n_above, exact.n_runs, exact.pvalue
     expected = RunsDistribution(below, above).mean()
     cutoff = f"{exact.cutoff:.6g}"
-    symbols = np.unique(x) if arguments.cutoff == "auto" else ()
+    symbols = np.unique(x).tolist() if arguments.cutoff == "auto" else []
     if isinstance(arguments.cutoff, str):
         name = "median" if arguments.cutoff == "auto" else arguments.cutoff
         cutoff = f"the {name} {cutoff}"
