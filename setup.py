@@ -32,6 +32,7 @@ extensions = [
     Extension(
         f"fastal._core.{name}",
         [f"fastal/_core/{name}.pyx"],
+        include_dirs=["fastal/include"],
         extra_compile_args=[*FLAGS, *SANITIZERS, *(["-g"] if SANITIZED else [])],
         extra_link_args=SANITIZERS,
     )
@@ -39,6 +40,7 @@ extensions = [
         "batch",
         "bound_scalar",
         "calibration",
+        "capi",
         "distribution",
         "rule",
         "runs_test",

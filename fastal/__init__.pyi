@@ -13,6 +13,7 @@ from . import runs as runs
 from . import simulation as simulation
 from . import stopping as stopping
 from . import studies as studies
+from ._include import get_include as get_include
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
@@ -35,9 +36,11 @@ from .lookahead.gain import forecast as forecast
 from .models.classifier import LaplaceClassifier as LaplaceClassifier
 from .models.gp import GaussianProcess as GaussianProcess
 from .runs import RunsDistribution as RunsDistribution
+from .runs import RunsTest2SampResult as RunsTest2SampResult
 from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method
 from .runs import runs_test as runs_test
+from .runs import runs_test_2samp as runs_test_2samp
 from .simulation.campaigns import simulate as simulate
 from .simulation.result import Simulation as Simulation
 from .stopping.batch import StopperBatch as StopperBatch

@@ -135,10 +135,19 @@ def probability(name: str, value: object) -> float:
     return number
 
 
+def _of_one_column(values: Any, array: NDArray[Any]) -> bool:
+    """Return whether this is a frame or table (pandas, polars, Arrow) of one column."""
+    return array.ndim == 2 and array.shape[1] == 1 and hasattr(values, "columns")
+
+
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """Return what NumPy makes of some values; NumPy alone would not name the argument."""
+    """Return what NumPy makes of some values; NumPy alone would not name the argument.
+
+    A frame with one column is its column.
+    """
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        return array.reshape(-1) if _of_one_column(values, array) else array
     except ValueError:
         if not isinstance(values, list | tuple):
             raise
@@ -165,6 +174,63 @@ def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
         for value in array.flat:
             _double(name, value)
     return array
+
+
+def _missing(value: object) -> bool:
+    """Return whether a value is missing: None, NaN, or NA and NaT of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], str | None]:
+    """Return real numbers or booleans as they are, and texts or categories as 0.0 and 1.0.
+
+    With them comes the text that is 1.0, None for numbers. A missing text or category is NaN, and
+    so is with `gaps` what is missing among numbers that are objects. More than two texts or
+    categories are refused.
+    """
+    if type(values) is np.ndarray and values.dtype.kind in "fiub":
+        return values, None
+    categories = getattr(getattr(values, "dtype", None), "categories", None)
+    if categories is not None and hasattr(values, "__len__") and not hasattr(values, "to_arrow"):
+        codes = np.asarray(values.cat.codes if hasattr(values, "cat") else values.codes)
+        found = [categories[i] for i in np.unique(codes[codes >= 0])]
+        if len(found) > 2:
+            raise ValueError(
+                f"`{name}` must hold at most two categories, got {len(found)}: "
+                f"{short_repr(list(found))}; say which one counts, as in x == {found[0]!r}"
+            )
+        above = np.where(codes == codes.max(initial=0), 1.0, 0.0)
+        return np.where(codes < 0, np.nan, above), str(found[-1]) if found else ""
+    array = as_array(name, values) if not isinstance(values, np.ma.MaskedArray) else None
+    if array is None or array.dtype.kind not in "OUT":
+        return real_array(name, values), None
+    flat = [None if _missing(value) else value for value in array.reshape(-1).tolist()]
+    if array.dtype.kind != "O" or any(isinstance(value, str) for value in flat):
+        bad = [value for value in flat if value is not None and not isinstance(value, str)]
+        if bad:
+            raise TypeError(
+                f"`{name}` must hold numbers or texts, not both, got {short_repr(bad[0])}"
+            )
+        texts = sorted({value for value in flat if value is not None})
+        if len(texts) > 2:
+            raise ValueError(
+                f"`{name}` must hold at most two different texts, got {len(texts)}: "
+                f"{short_repr(texts)}; say which one counts, as in x == {texts[0]!r}"
+            )
+        sides = [math.nan if v is None else float(v == texts[-1]) for v in flat]
+        return np.array(sides).reshape(array.shape), texts[-1] if texts else ""
+    if gaps and None in flat and any(value is not None for value in flat):
+        kinds = {isinstance(value, bool | np.bool_) for value in flat if value is not None}
+        if kinds == {True}:
+            sides = [math.nan if v is None else float(v) for v in flat]
+            return np.array(sides).reshape(array.shape), None
+        numbers_only = np.array([0 if v is None else v for v in flat], dtype=object)
+        given = doubles(real_array(name, numbers_only))
+        holes = np.array([v is None for v in flat])
+        return np.where(holes, np.nan, given).reshape(array.shape), None
+    return real_array(name, array), None
 
 
 def doubles(array: NDArray[Any]) -> Array:
@@ -280,7 +346,7 @@ def class_labels(
 def covariance(name: str, values: ArrayLike, size: int) -> Array:
     """Check for a symmetric matrix of `size` rows; a single number is a matrix of one."""
     array = finite_array(name, values)
-    if array.ndim == 0:
+    if array.size == 1:
         array = array.reshape(1, 1)
     if array.shape != (size, size):
         raise ValueError(f"`{name}` must have shape ({size}, {size}), got {array.shape}")

@@ -215,10 +215,14 @@ CALLS = {
     "RunsDistribution": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
     **{f"RunsDistribution.{name}": Call(u=5) for name in
        ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")},
+    "RunsDistribution.isf": Call(q=[0.5]),
     "RunsDistribution.ppf": Call(q=[0.5]),
     "RunsDistribution.rvs": Call(size=3, random_state=0),
     "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
-    "runs_test": Call(x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, continuity=False),
+    "runs_test": Call(
+        x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, keepdims=False, continuity=False
+    ),
+    "runs_test_2samp": Call(x=BOUNDS, y=[1.0, 2.0, 7.0], continuity=False),
     "look_level": Call(alpha=0.05, horizon=50, fall=False),
     "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False, fall=False),
     # bounds

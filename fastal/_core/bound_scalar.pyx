@@ -38,7 +38,7 @@ cdef double square_term(double var, double noise, double d) noexcept nogil:
     return ldexp(ldexp(q, half), e - half)
 
 
-cdef inline double bound_of(double mean, double var, double y, double noise) noexcept nogil:
+cdef double bound_of(double mean, double var, double y, double noise) noexcept nogil:
     # -1 for what is no posterior: not finite, negative variance, noise not positive
     cdef double d = y - mean, u = var / noise, square
     if not (var >= 0 and noise > 0 and isfinite(var) and isfinite(noise) and isfinite(d)):

@@ -11,10 +11,14 @@ cdef enum Method:
     EXACT = 1
     NORMAL = 2
 
+# DISTANCE and LIKELIHOOD are other two-sided ones: what is at least as far from the mean, or at
+# most as likely. TWO_SIDED doubles the smaller tail. They differ for EXACT only.
 cdef enum Alternative:
     LESS = 0
     GREATER = 1
     TWO_SIDED = 2
+    DISTANCE = 3
+    LIKELIHOOD = 4
 
 # What AUTO means; the normal approximation is wildly off where one count is small.
 cdef enum:

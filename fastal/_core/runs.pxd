@@ -5,9 +5,11 @@
 
 from fastal._core.distribution cimport (
     AUTO,
+    DISTANCE,
     EXACT,
     GREATER,
     LESS,
+    LIKELIHOOD,
     NORMAL,
     TWO_SIDED,
     Alternative,

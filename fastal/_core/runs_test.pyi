@@ -6,12 +6,19 @@ _Ints = NDArray[np.int64]
 
 def rising_pairs(x: _Doubles, work: _Doubles) -> int: ...
 def test_one(
-    x: _Doubles, at_median: bool, cutoff: float, alternative: int, method: int, continuity: bool
+    x: _Doubles,
+    cut: int,
+    cutoff: float,
+    ties: int,
+    alternative: int,
+    method: int,
+    continuity: bool,
 ) -> int | tuple[float, float, int, int, int, float]: ...
 def test_rows(
     x: _Doubles,
-    at_median: bool,
+    cut: int,
     cutoffs: _Doubles,
+    ties: int,
     alternative: int,
     method: int,
     continuity: bool,
@@ -19,3 +26,4 @@ def test_rows(
     floats: _Doubles,
     counts: _Ints,
 ) -> None: ...
+def tied_runs(first: _Ints, second: _Ints) -> tuple[int, int]: ...

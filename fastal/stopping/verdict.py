@@ -197,7 +197,9 @@ def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
     found = []
     if len(values) < 2:
         return ()
-    high = values >= runs_test(values).cutoff  # NumPy's median overflows for huge values
+    high = (
+        values >= runs_test(values, cutoff="median").cutoff
+    )  # NumPy's median overflows for huge values
     half = len(values) // 2
     # where the median is the least value, nothing lies below it
     if not high.all() and high[:half].sum() <= high[len(values) - half :].sum():

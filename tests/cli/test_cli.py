@@ -129,6 +129,42 @@ def test_one_sided_values(feed, capsys):
     assert got["verdict"].startswith("All values are on one side")
 
 
+def test_two_values_are_symbols(feed, capsys):
+    feed("0\n" * 6 + "1\n" * 3)
+    assert main(["runs"]) == 0
+    got = fields(capsys.readouterr().out)
+    assert got["values"] == "9: 6 are 0, 3 are 1"
+    assert got["p-value (exact)"] == f"{2 / math.comb(9, 3):.6g} (less)"
+    feed("0\n" * 6 + "1\n" * 3)
+    assert main(["runs", "--cutoff", "median"]) == 0
+    assert fields(capsys.readouterr().out)["values"] == "9: 0 below, 9 at or above the median 0"
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        ("above", "5: 2 below, 3 at or above the median 2"),
+        ("below", "5: 3 at or below, 2 above the median 2"),
+        ("drop", "5: 2 below, 2 above the median 2, 1 dropped"),
+    ],
+)
+def test_ties(feed, capsys, ties, expected):
+    feed("1\n1\n2\n4\n10\n")
+    assert main(["runs", "--ties", ties]) == 0
+    assert fields(capsys.readouterr().out)["values"] == expected
+
+
+def test_two_sides_of_the_published_example(feed, capsys):
+    for how, p in [("double", 2 / 21), ("distance", 1 / 14), ("likelihood", 1 / 14)]:
+        feed("1\n" * 4 + "0\n" * 4 + "1\n" * 2)
+        assert main(["runs", "--alternative", "two-sided", "--two-sided", how, "--continuity"]) == 0
+        got = fields(capsys.readouterr().out)
+        assert got["p-value (exact)"] == f"{p:.6g} (two-sided)"
+        # mean 5.8, variance 48 (48 - 10) / 900, half a run of correction
+        z = (2.8 - 0.5) / math.sqrt(48 * 38 / 900)
+        assert got["p-value (normal)"] == f"{math.erfc(z / math.sqrt(2)):.6g} (two-sided)"
+
+
 @pytest.mark.parametrize("cutoff", ["median", "mean"])
 def test_huge_values(feed, capsys, cutoff):
     feed("1.6e308\n1.7e308\n")  # their sum overflows

@@ -41,7 +41,7 @@ def sequences(n=300):
 
 def assert_equals_prefix(tracker, prefix, alpha):
     """Compare a tracker with runs_test of the values it tests."""
-    expected = runs_test(prefix, alternative="less")
+    expected = runs_test(prefix, cutoff="median", alternative="less")
     assert tracker.n_runs == expected.n_runs
     assert tracker.n_below == expected.n_below
     assert tracker.n_above == expected.n_above
@@ -90,7 +90,7 @@ def test_decision_without_the_tail_equals_the_tail(alpha):
         out = np.empty(len(x), dtype=np.uint8)
         tracker.extend(x, out)
         for n in range(2, len(x) + 1, 7):
-            p = runs_test(x[:n], alternative="less", method="exact").pvalue
+            p = runs_test(x[:n], cutoff="median", alternative="less", method="exact").pvalue
             assert out[n - 1] == (p <= alpha)
             decisions += int(out[n - 1])
     assert decisions or alpha < 1e-8
@@ -127,7 +127,7 @@ def test_normal_method():
     for n in range(1, len(x) + 1):
         rejects = tracker.push(x[n - 1])
         if n >= 2:
-            p = runs_test(x[:n], alternative="less", method="normal").pvalue
+            p = runs_test(x[:n], cutoff="median", alternative="less", method="normal").pvalue
             assert tracker.p_value() == p
             assert rejects == (p <= 0.01)
 
@@ -237,7 +237,7 @@ def test_a_million_tied_values_cost_no_more_nodes():
         tracker = RunsTracker()
         tracker.extend(x, np.empty(n, dtype=np.uint8))
         assert tracker.nbytes <= 8 * 2**20 + 20_000
-        assert tracker.n_runs == runs_test(x).n_runs
+        assert tracker.n_runs == runs_test(x, cutoff="median").n_runs
 
 
 class TrackerMachine(RuleBasedStateMachine):

@@ -23,7 +23,7 @@ SHIFTED = np.r_[rng.standard_normal(15) + 5, rng.standard_normal(25)]
 
 def first_rejection(x, alpha):
     for n in range(2, len(x) + 1):
-        if runs_test(x[:n], alternative="less").pvalue <= alpha:
+        if runs_test(x[:n], cutoff="median", alternative="less").pvalue <= alpha:
             return n
     return -1
 
@@ -58,8 +58,8 @@ def test_a_stopper_inside_compiled_code():
     assert stops.tolist() == [n >= first for n in range(1, len(SHIFTED) + 1)]
     assert p_values[0] == 1
     for n in range(2, len(SHIFTED) + 1):
-        assert p_values[n - 1] == runs_test(SHIFTED[:n], alternative="less").pvalue
-    assert (runs, runs_after_reset) == (runs_test(SHIFTED).n_runs, 0)
+        assert p_values[n - 1] == runs_test(SHIFTED[:n], cutoff="median", alternative="less").pvalue
+    assert (runs, runs_after_reset) == (runs_test(SHIFTED, cutoff="median").n_runs, 0)
 
 
 def test_bad_input_in_compiled_code():
@@ -98,7 +98,7 @@ def test_entry_points_return_numbers():
         return answer
 
     status, runs, p_value, stopped_at, refused = raw(np.array([4.0, 3.0, 2.0, 5.0, 1.0]))
-    expected = runs_test([2.0, 5.0, 1.0], alternative="less")  # a window of three
+    expected = runs_test([2.0, 5.0, 1.0], cutoff="median", alternative="less")  # a window of three
     assert (status, runs, p_value) == (0, expected.n_runs, expected.pvalue)
     assert (stopped_at, refused) == (0, -2)
 
@@ -180,7 +180,7 @@ def test_an_outside_extension_can_cimport(tmp_path):
     """
     (tmp_path / "use.py").write_text(textwrap.dedent(code))
     (stopped_at, runs, p_value), stops, refused, cdf = run(tmp_path / "use.py")
-    expected = runs_test(SHIFTED, alternative="less")
+    expected = runs_test(SHIFTED, cutoff="median", alternative="less")
     assert stopped_at == first_rejection(SHIFTED, 1e-3)
     assert (runs, p_value) == (expected.n_runs, expected.pvalue)
     # one tracker for all streams, reset between them

@@ -3,11 +3,16 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import fastal
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
@@ -39,8 +44,9 @@ def test_all_examples_are_tested():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     tested = {"jitted_campaigns", "label_by_hand", "own_process"} | set(NEEDS)
     assert names == tested
-    # test_jit.py builds and runs this one
-    assert (EXAMPLES / "cython_caller" / "caller.pyx").is_file()
+    # test_jit.py builds and runs the first one, the others are below
+    folders = {path.name for path in EXAMPLES.iterdir() if (path / "setup.py").is_file()}
+    assert folders == {"cython_caller", "c_caller", "cpp_caller"}
 
 
 def test_jitted_campaigns(tmp_path):
@@ -59,6 +65,129 @@ def test_loops_of_other_libraries(name, tmp_path):
     out = run(name, tmp_path)
     assert "stopped: True" in out
     assert "stop after" in out
+
+
+# Extensions in C and C++
+
+
+def built(name, folder, header=None):
+    """Build an extension in a folder of its own; return a function that runs code with it."""
+    compiler = shutil.which(os.environ.get("CC", "cc").split()[0])
+    if compiler is None or os.name == "nt":
+        pytest.skip("there is no C compiler called cc")
+    for path in (EXAMPLES / name).iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+    if header is not None:
+        script = (folder / "setup.py").read_text()
+        (folder / "setup.py").write_text(script.replace("fastal.get_include()", repr(header)))
+    env = dict(os.environ)
+    # warnings are errors, also of the header; .ci/run adds the sanitizers
+    env["CFLAGS"] = f"-O0 -Wall -Wextra -Werror {env.get('CFLAGS', '')}"
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def use(code):
+        (folder / "use.py").write_text(textwrap.dedent(code))
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "use.py"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    return use
+
+
+def test_c_caller(tmp_path):
+    n = 200
+    rng = np.random.default_rng(0)
+    var = 1.0 / np.arange(1, n + 1)
+    y = rng.normal(0.0, np.sqrt(var + 0.01))
+    arguments = f"np.zeros({n}), np.array({var.tolist()}), np.array({y.tolist()})"
+    use = built("c_caller", tmp_path)
+    (stopped_at, left), refused = use(f"""
+        import json, c_caller, numpy as np
+        found = c_caller.follow({arguments}, 0.01)
+        try:
+            c_caller.follow(np.zeros(3), -np.ones(3), np.zeros(3), 0.01)
+        except ValueError as error:
+            refused = str(error)
+        print(json.dumps([found, refused]))
+    """)
+    rule = fastal.StillToCome(0.05, horizon=n)
+    assert rule.extend(fastal.gp_kl(0.0, var, y, 0.01)) == stopped_at
+    bounds = fastal.gp_kl(0.0, var, y, 0.01)
+    assert left == fastal.still_to_come(bounds, n)[stopped_at - 1]
+    assert n / 2 < stopped_at < n  # it was saved and loaded before
+    assert refused == "fastal: status -4"
+
+
+def test_cpp_caller(tmp_path):
+    bounds = np.concatenate((np.full(12, 5.0), np.linspace(1.0, 0.5, 20)))
+    use = built("cpp_caller", tmp_path)
+    stopped_at, runs, p_value, size, restored, refused = use(f"""
+        import json, cpp_caller, numpy as np
+        *found, saved = cpp_caller.follow(np.array({bounds.tolist()}), 1e-3)
+        try:
+            cpp_caller.restored(saved[:-1])
+        except ValueError as error:
+            refused = str(error)
+        print(json.dumps([*found, len(saved), cpp_caller.restored(saved), refused]))
+    """)
+    stopper = fastal.Stopper()
+    assert stopper.extend(bounds[:stopped_at]) == stopped_at
+    assert (runs, p_value) == (stopper.n_runs, stopper.p_value)
+    assert restored == [stopped_at, stopped_at, p_value]
+    assert size > 8 * stopped_at
+    assert refused == "fastal: status -7"
+
+
+def test_an_extension_for_another_version_is_refused(tmp_path):
+    header, folder = tmp_path / "header", tmp_path / "extension"
+    header.mkdir()
+    folder.mkdir()
+    text = (Path(fastal.get_include()) / "fastal.h").read_text()
+    (header / "fastal.h").write_text(text.replace("ABI_VERSION 1\n", "ABI_VERSION 999\n"))
+    said = built("c_caller", folder, str(header))("""
+        import json
+        try:
+            import c_caller
+        except ImportError as error:
+            print(json.dumps(str(error)))
+    """)
+    assert said.startswith("fastal has version 1 of its C interface with")
+    assert said.endswith("build it anew")
+    assert "version 999" in said
+
+
+@pytest.mark.parametrize(("language", "standard"), [("c", "c99"), ("c++", "c++11")])
+def test_the_header_needs_no_python(tmp_path, language, standard):
+    compiler = shutil.which(os.environ.get("CC", "cc").split()[0])
+    if compiler is None or os.name == "nt":
+        pytest.skip("there is no C compiler called cc")
+    source = tmp_path / "alone.txt"
+    source.write_text(
+        "#include <fastal.h>\nint size(const fastal_api *f) { return (int)f->size; }\n"
+    )
+    flags = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-std={standard}"]
+    done = subprocess.run(
+        [compiler, *flags, "-x", language, f"-I{fastal.get_include()}", str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # A person at the terminal

@@ -152,7 +152,9 @@ def test_running_median_and_p_values(window):
     medians = [np.median(prefix) for prefix in prefixes]
     np.testing.assert_array_equal(part(upper, "running median").get_ydata(), medians)
     p_values = [
-        fastal.runs_test(prefix, alternative="less").pvalue if len(prefix) > 1 else 1.0
+        fastal.runs_test(prefix, cutoff="median", alternative="less").pvalue
+        if len(prefix) > 1
+        else 1.0
         for prefix in prefixes
     ]
     np.testing.assert_allclose(part(lower, "p-values").get_ydata(), p_values, rtol=1e-13)

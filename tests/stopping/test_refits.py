@@ -65,7 +65,7 @@ class RunsTwin(StillTwin):
     def says_stop(self):
         if len(self.bounds) < 2:
             return False
-        test = runs_test(self.bounds, alternative="less")
+        test = runs_test(self.bounds, cutoff="median", alternative="less")
         return test.pvalue <= self.share and reference.fell(self.bounds)
 
 

@@ -94,7 +94,11 @@ def test_sequential_mode_keeps_to_alpha(alpha, fall):
 def test_no_stop_after_the_horizon():
     x = np.r_[np.zeros(30), -np.ones(60)] + 1e-3 * np.random.default_rng(0).random(90)
     level = look_level(0.01, 90)
-    first = next(n for n in range(2, 91) if runs_test(x[:n], alternative="less").pvalue <= level)
+    first = next(
+        n
+        for n in range(2, 91)
+        if runs_test(x[:n], cutoff="median", alternative="less").pvalue <= level
+    )
     assert 40 < first < 50
     assert Stopper(0.01, sequential=True, horizon=90).extend(x) == first
     late = Stopper(0.01, sequential=True, horizon=40)
@@ -167,7 +171,9 @@ def test_least_p_values_against_a_plain_loop():
     for weighted, fall in itertools.product((False, True), repeat=2):
         calibration.least_p_values(x, weighted, fall, np.array([30, 60]), out)
         for row, (early, late) in zip(x, out, strict=True):
-            p = [runs_test(row[:n], alternative="less").pvalue for n in range(2, 61)]
+            p = [
+                runs_test(row[:n], cutoff="median", alternative="less").pvalue for n in range(2, 61)
+            ]
             if weighted:
                 p = [value / batch.level_at(n) for n, value in enumerate(p, 2)]
             if fall:

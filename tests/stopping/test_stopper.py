@@ -180,7 +180,7 @@ def test_verdict_of_a_stop_stays():
     at = stopper.extend(x)
     assert 25 < at < 120
     verdict = stopper.verdict
-    test = runs_test(x[:at], alternative="less")
+    test = runs_test(x[:at], cutoff="median", alternative="less")
     assert (verdict.stop, verdict.n, verdict.p_value) == (True, at, test.pvalue)
     assert (verdict.n_runs, verdict.median) == (test.n_runs, test.cutoff)
     d = RunsDistribution(test.n_below, test.n_above)
@@ -291,7 +291,7 @@ def test_a_stop_latches():
     assert stopper.extend(SEQUENCES["random"]) == first
     assert stopper.push(100.0) is True
     assert len(stopper.bounds) == 241
-    assert stopper.p_value == runs_test(stopper.bounds, alternative="less").pvalue
+    assert stopper.p_value == runs_test(stopper.bounds, cutoff="median", alternative="less").pvalue
 
 
 # snapshots ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from fastal._options import ALTERNATIVES
+from fastal._options import ALTERNATIVES, TIES, TWO_SIDED
 from fastal.cli.arguments import add_alpha, add_numbers_file, parse_number
 from fastal.cli.errors import UserError
 from fastal.cli.streams import file_name, read_numbers
@@ -34,9 +34,16 @@ def add_runs(commands: Commands) -> None:
     parser.add_argument(
         "--cutoff",
         type=_cutoff,
-        default="median",
-        metavar="{median,mean,NUMBER}",
-        help="what divides below from above; equal values count as above (default: median)",
+        default="auto",
+        metavar="{auto,median,mean,NUMBER}",
+        help="what divides below from above (default: auto, the median; numbers of two different "
+        "values are taken as the two symbols that they are)",
+    )
+    parser.add_argument(
+        "--ties",
+        choices=TIES,
+        default="above",
+        help="values at the cutoff count as above, as below, or are dropped (default: above)",
     )
     parser.add_argument(
         "--alternative",
@@ -44,16 +51,30 @@ def add_runs(commands: Commands) -> None:
         default="less",
         help="reject for too few runs, too many, or both (default: less, the stopping rule's)",
     )
+    parser.add_argument(
+        "--two-sided",
+        choices=TWO_SIDED,
+        default="double",
+        help="two-sided p-value of the exact test: twice the smaller tail, at least as far from "
+        "the mean, at most as likely (default: double)",
+    )
+    parser.add_argument(
+        "--continuity",
+        action="store_true",
+        help="correct the normal approximation by half a run towards the mean",
+    )
     add_alpha(parser, "reject when the exact p-value is at most this")
     parser.set_defaults(run=_runs, broken_pipe_status=0)
 
 
 def _cutoff(text: str) -> str | float:
-    if text in ("median", "mean"):
+    if text in ("auto", "median", "mean"):
         return text
     value = parse_number(text)
     if value is None or not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be median, mean or a finite number, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be median, mean or auto, or a finite number, got {text!r}"
+        )
     return value
 
 
@@ -69,15 +90,33 @@ def _runs(arguments: argparse.Namespace) -> int:
 
     x = np.asarray(values)
     exact, normal = (
-        runs_test(x, cutoff=arguments.cutoff, alternative=arguments.alternative, method=method)
+        runs_test(
+            x,
+            cutoff=arguments.cutoff,
+            alternative=arguments.alternative,
+            method=method,
+            ties=arguments.ties,
+            two_sided=arguments.two_sided,
+            continuity=arguments.continuity,
+        )
         for method in ("exact", "normal")
     )
     below, above, runs, p = exact.n_below, exact.n_above, exact.n_runs, exact.pvalue
     expected = RunsDistribution(below, above).mean()
     cutoff = f"{exact.cutoff:.6g}"
+    symbols = np.unique(x).tolist() if arguments.cutoff == "auto" else []
     if isinstance(arguments.cutoff, str):
-        cutoff = f"the {arguments.cutoff} {cutoff}"
-    print(f"values            {len(x)}: {below} below, {above} at or above {cutoff}")
+        name = "median" if arguments.cutoff == "auto" else arguments.cutoff
+        cutoff = f"the {name} {cutoff}"
+    if len(symbols) == 2:
+        sides = f"{below} are {symbols[0]:g}, {above} are {symbols[1]:g}"
+    else:
+        sides = {
+            "above": f"{below} below, {above} at or above {cutoff}",
+            "below": f"{below} at or below, {above} above {cutoff}",
+            "drop": f"{below} below, {above} above {cutoff}, {len(x) - below - above} dropped",
+        }[arguments.ties]
+    print(f"values            {len(x)}: {sides}")
     print(f"runs              {runs}, expected {expected:.6g}")
     print(f"p-value (exact)   {p:.6g} ({arguments.alternative})")
     print(f"p-value (normal)  {normal.pvalue:.6g} ({arguments.alternative})")

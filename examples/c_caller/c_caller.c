@@ -1,0 +1,89 @@
+/* A loop in C that asks fastal after every label whether to go on. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <fastal.h>
+#include <stdlib.h>
+
+static const fastal_api *fastal;
+
+/* The loop itself knows no Python and holds no GIL. It saves and loads the rule once, halfway: as a
+ * simulation that is restarted would. */
+static int campaign(const double *mean, const double *var, const double *y, int64_t n, double noise,
+                    int64_t *stopped_at, double *left)
+{
+    fastal_still *rule = NULL;
+    fastal_still_state state;
+    double r;
+    int64_t t;
+    int status = fastal->still_new(0.05, n, 0, &rule); /* at most 5 % is still to come */
+    for (t = 0; t < n && status == FASTAL_OK; t++) {
+        status = fastal->bound(mean[t], var[t], y[t], noise, &r);
+        if (status == FASTAL_OK) {
+            status = fastal->still_push(rule, r);
+        }
+        if (status == FASTAL_OK && t == n / 2) {
+            size_t size = 0;
+            void *saved;
+            fastal->still_save(rule, NULL, 0, &size);
+            saved = malloc(size);
+            status = saved ? fastal->still_save(rule, saved, size, &size) : FASTAL_NO_MEMORY;
+            if (status == FASTAL_OK) {
+                fastal->still_free(rule);
+                rule = NULL;
+                status = fastal->still_load(saved, size, &rule);
+            }
+            free(saved);
+        }
+    }
+    if (status >= 0) {
+        fastal->still_query(rule, &state);
+        *stopped_at = state.stopped_at;
+        *left = state.left;
+    }
+    fastal->still_free(rule); /* NULL is fine */
+    return status;
+}
+
+static PyObject *follow(PyObject *self, PyObject *args)
+{
+    Py_buffer mean, var, y;
+    double noise, left = 0;
+    int64_t n, stopped_at = 0;
+    int status = FASTAL_BAD_SETTING;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*y*y*d", &mean, &var, &y, &noise)) {
+        return NULL;
+    }
+    n = (int64_t)(mean.len / (Py_ssize_t)sizeof(double));
+    if (var.len == mean.len && y.len == mean.len) {
+        Py_BEGIN_ALLOW_THREADS
+        status = campaign(mean.buf, var.buf, y.buf, n, noise, &stopped_at, &left);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&mean);
+    PyBuffer_Release(&var);
+    PyBuffer_Release(&y);
+    if (status < 0) {
+        return PyErr_Format(PyExc_ValueError, "fastal: status %d", status);
+    }
+    return Py_BuildValue("(Ld)", (long long)stopped_at, left);
+}
+
+static PyMethodDef methods[] = {
+    {"follow", follow, METH_VARARGS, "follow(mean, var, y, noise) -> bounds at the stop, share left"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "c_caller", NULL, -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_c_caller(void)
+{
+    fastal = fastal_import();
+    if (fastal == NULL) {
+        return NULL; /* an ImportError is set */
+    }
+    return PyModule_Create(&module);
+}
