@@ -90,7 +90,7 @@ def jobs(name: str, value: object) -> int | None:
     return max(number, -MOST_THREADS)
 
 
-def _double(name: str, value: numbers.Real) -> float:
+def _double(name: str, value: numbers.Real | float) -> float:
     """Return a real number as a double; an integer may be too large for one."""
     try:
         return float(value)
