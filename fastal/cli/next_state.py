@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastal._options import short_repr
 from fastal.cli.errors import UserError
+from fastal.cli.output import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,31 +191,10 @@ def write_state(path: str, sheet: Sheet, rows: list[str], learner: dict[str, Any
         sheet.target, sheet.name_column, list(sheet.features), list(sheet.columns), rows, learner
     )
     text = json.dumps({"kind": KIND, "version": VERSION, **state._asdict()}, allow_nan=False)
-    real = os.path.realpath(path)  # a link stays one
     try:
-        handle, temporary = tempfile.mkstemp(".json", ".fastal-", os.path.dirname(real))
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, _mode(real))
-            os.replace(temporary, real)
-        except BaseException:
-            with suppress(OSError):
-                os.remove(temporary)
-            raise
+        write_whole(path, f"{text}\n".encode())
     except OSError as error:
         raise UserError(f"--state: {path}: {error.strerror}; it is left as it was") from None
-
-
-def _mode(path: str) -> int:
-    """Return the permissions of a file, or those that a new one would get."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def check_same_campaign(path: str, state: State, sheet: Sheet) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import textwrap
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +144,42 @@ def library_errors(file: str | None = None) -> Iterator[None]:
     except (ValueError, MemoryError, OSError, ImportError, LinAlgError) as error:
         where = "" if file is None else f"{file}: "
         raise UserError(where + in_options(str(error))) from None
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file over an older one, all of it or nothing.
+
+    Parameters
+    ----------
+    path : path
+        File to write. A link stays one; permissions stay, and are those of any new file else.
+    data : bytes
+        What it is to hold.
+    """
+    real = os.path.realpath(path)
+    handle, temporary = tempfile.mkstemp(
+        os.path.splitext(real)[1], ".fastal-", os.path.dirname(real)
+    )
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(real))
+        os.replace(temporary, real)
+    except BaseException:
+        with suppress(OSError):
+            os.remove(temporary)
+        raise
+
+
+def _mode(path: str) -> int:
+    """Return the permissions of a file, or those that a new one would get."""
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o777
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def write_files(folder: str, files: dict[str, Callable[[str], object]]) -> None:

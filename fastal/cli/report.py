@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 import os
 import re
-import tempfile
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastal._options import short_repr
 from fastal.cli.errors import UserError
+from fastal.cli.output import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +39,7 @@ class ReportContent(NamedTuple):
     source: str  # name of the file with the table; its folder is left out
     run: Run | None  # None: there is nothing to draw yet
     next_rows: ReportTable | tuple[Sequence[str], Sequence[Sequence[str]]] | None = None
+    next_caption: str = "The rows to label next"
     rules: ReportTable | None = None  # what several rules say of the same labels
     used: int | None = None  # labels that predictions are made from; None: all of the run
     label_names: Sequence[str] | None = None  # of the run's labels, in order: "line 17"
@@ -80,26 +80,7 @@ def write_report(path: str | os.PathLike[str], content: ReportContent) -> None:
     """
     # Names of strangers may hold what no encoding has.
     text = report_page(content).encode("utf-8", "replace")
-    path = os.path.realpath(path)  # a link stays one
-    handle, temporary = tempfile.mkstemp(".html", ".fastal-", os.path.dirname(path))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.remove(temporary)
-        raise
-
-
-def _mode(path: str) -> int:
-    """Return the permissions of a file, or those that a new one would get."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
+    write_whole(path, text)
 
 
 # the page ----------------------------------------------------------------------------------------
@@ -226,9 +207,7 @@ def _next_rows(content: ReportContent) -> str:
     table = ReportTable(*content.next_rows)
     if not table.rows:
         return ""
-    count = "one row" if len(table.rows) == 1 else f"{len(table.rows)} rows"
-    caption = f"The {count} to label next, in this order"
-    return f"<h2>Label next</h2>\n{_table(table, caption)}"
+    return f"<h2>Label next</h2>\n{_table(table, content.next_caption)}"
 
 
 def _sections(content: ReportContent) -> list[str]:

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from fastal._types import Array, Bools, Ints
 
-# Read by pandas, where it is installed; everything else is text.
-SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-PARQUET = (".parquet", ".pq")
+# Read by pandas, where it is installed, with these packages; everything else is text.
+SPREADSHEETS = {".xlsx": "openpyxl", ".xlsm": "openpyxl", ".xls": "xlrd", ".ods": "odfpy"}
+PARQUET = {".parquet": "pyarrow", ".pq": "pyarrow"}
 
 # In a column of numbers these stand for nothing, as programs write them; in one of text they may
 # mean something.
@@ -94,13 +94,25 @@ class Sheet(NamedTuple):
         name = self.names[row] if self.names is not None else ""
         return f"{self.lines[row]} ({name})" if name else f"{self.lines[row]}"
 
-    def listed(self, rows: Sequence[int], most: int = 12) -> str:
+    @property
+    def constant_columns(self) -> list[str]:
+        """Columns of X in which all rows are alike."""
+        first = self.X[0]
+        constant = (first == self.X).all(axis=0)
+        return [name for name, same in zip(self.columns, constant.tolist(), strict=True) if same]
+
+    def listed(self, rows: Sequence[int]) -> str:
         """Return several rows in words, such as "lines 3 and 17"."""
-        shown = [self.row_name(row) for row in rows[:most]]
-        if len(rows) > most:
-            shown.append(f"{len(rows) - most} others")
-        text = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+        text = in_a_row([self.row_name(row) for row in rows], 12)
         return f"{self.unit}{'s' if len(rows) > 1 else ''} {text}"
+
+
+def in_a_row(texts: Sequence[str], most: int) -> str:
+    """Return some texts as one, such as "a, b and 3 others"."""
+    shown = list(texts[:most])
+    if len(texts) > most:
+        shown.append(f"{len(texts) - most} others")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def read_sheet(
@@ -183,7 +195,7 @@ def read_sheet(
 def _read(path: str) -> tuple[Columns, list[int], list[list[str]]]:
     """Return the columns, the number of each row in the file, and its cells."""
     ending = os.path.splitext(path)[1].lower()
-    if ending in SPREADSHEETS + PARQUET:
+    if ending in SPREADSHEETS | PARQUET:
         columns, rows = _read_by_pandas(path, ending)
     else:
         columns, rows = read_cells(path)
@@ -210,8 +222,12 @@ def _read_by_pandas(path: str, ending: str) -> tuple[Columns, Iterable[tuple[int
                 frame = frame.reset_index()
         else:
             frame = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
-    except ImportError as error:
-        raise TableError(f"{path}: {' '.join(str(error).split())}; or save it as CSV") from None
+    except ImportError:
+        needs = (SPREADSHEETS | PARQUET)[ending]
+        raise TableError(
+            f"{path}: pandas needs {needs} to read {ending} (pip install -U {needs}): or save it "
+            "as CSV"
+        ) from None
     except OSError as error:
         raise TableError(f"{path}: {error.strerror or error}") from None
     except Exception as error:  # of zip, XML and whatever else a file may be made of
@@ -283,8 +299,9 @@ def _order_value(columns: Columns, line: int, column: int, cell: str) -> Any:
     if number is not None and math.isfinite(number):
         return number
     try:
-        return datetime.fromisoformat(cell).replace(tzinfo=None)
-    except ValueError:
+        moment = datetime.fromisoformat(cell)
+        return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         what = "is empty" if not cell else f"has {short_repr(cell)}"
         raise columns.error(
             line, column, "--order needs a number or a date such as 2024-05-31 for each label, and "

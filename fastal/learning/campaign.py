@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -105,6 +106,12 @@ class Campaign:
         if growth is not None:
             assert gp is None or isinstance(gp, GaussianProcess)
             self._refits = Refits(gp, self.points, growth, n_initial)
+            if not self._refits.tells_apart:
+                warnings.warn(
+                    f"`X`: no column varies, all {n} points are alike: labels can only tell their "
+                    "mean",
+                    stacklevel=3,
+                )
             check_size("known", y)
         self.gp = None if gp is None else gp.copy()
         if len(y) and growth is None and isinstance(gp, GaussianProcess):

@@ -167,6 +167,7 @@ class Refits:
         # Scales of the columns, with the number of fits before which they were others.
         self.scales: list[tuple[int, Array]] = [(0, unit)]
         self.features = _varying(scales)
+        self.tells_apart = bool((scales < IGNORED).any())  # whether any column varies
         self.fits: tuple[Refit, ...] = ()
         self._warned = False
 

@@ -231,6 +231,9 @@ class StillToCome(ByBounds):
             reason = f"the horizon of {horizon} bounds is reached"
         elif not stop and n <= width:
             stop, reason = None, self._too_early(width, horizon)
+        elif not stop and horizon is not None and n >= horizon:
+            reason = f"the horizon of {horizon} bounds is reached between two fits"
+            reason += self._unconfirmed()
         else:
             low, high = self._range(n, width, left)
             reason = self._sentence(bool(stop), left, level, width, horizon, float(share))

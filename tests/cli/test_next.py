@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -286,9 +287,14 @@ def test_report(make, tmp_path, capsys):
     assert "Label next" in text
     assert "still to come" in text
     assert words(said).split("answer: ")[1].split(" still to come:")[0][1:] in words(text)
-    for n in (0, 3, N):
+    assert "The 10 rows to label next, in this order<" in text
+    for n, more in ((0, ", drawn at random<"), (3, ", drawn at random<"), (N, "</html>")):
         assert main(["next", make(n), "--target", "y", "--report", str(page)]) in (STOP, GO_ON)
-        assert "<h1>" in page.read_text("utf-8")
+        text = page.read_text("utf-8")
+        assert "<h1>" in text
+        assert more in text
+    ask(capsys, make(N - 1), "--report", str(page), status=STOP)
+    assert "The row to label next, if you go on<" in page.read_text("utf-8")
     capsys.readouterr()
     assert "--report" in refused(capsys, make(3), "--report", str(tmp_path / "x.pdf"))
 
@@ -414,6 +420,19 @@ def test_constant_and_duplicate_columns_are_fine(tmp_path, capsys):
     rows = [[A[i], 1.0, A[i], Y[i] if i < 20 else ""] for i in range(N)]
     said = record(capsys, write(tmp_path / "t.csv", rows, ["a", "b", "c", "y"]))
     assert said["refits"][-1]["fitted"]
+    assert said["warnings"] == []
+    text = words(ask(capsys, str(tmp_path / "t.csv")))
+    assert "3 features; 'b' does not vary: no use for the model" in text
+    steel = [["steel", 1.0, A[i], Y[i] if i < 20 else ""] for i in range(N)]
+    text = words(ask(capsys, write(tmp_path / "t.csv", steel, ["k", "b", "a", "y"])))
+    assert "; 'k=steel' and 'b' do not vary: no use for the model" in text
+
+
+def test_rows_that_nothing_tells_apart(tmp_path, capsys):
+    rows = [[2.5, 1.0, Y[i] if i < 20 else ""] for i in range(N)]
+    said = record(capsys, write(tmp_path / "t.csv", rows, ["a", "b", "y"]))
+    assert f"no column varies, all {N} points are alike" in said["warnings"][0]
+    assert len(said["label_next"]) == 10
 
 
 def test_a_column_that_counts_rows_is_said(tmp_path, capsys):
@@ -444,6 +463,12 @@ def test_order_of_labels(tmp_path, capsys):
     assert run(dates, "--order", "day")["left"] != plain["left"]
     said = words(ask(capsys, str(tmp_path / "t.csv"), "--features", "a,b"))
     assert "of labels: as they stand in the file" in said
+    # moments of several clocks: an hour later each, whatever the clock shows
+    zones = [f"2024-05-01T{6 + i % 12:02}:{i:02}:00{'+05:00' if i % 12 > 5 else '+00:00'}"
+             for i in range(N)]  # fmt: skip
+    moments = [datetime.fromisoformat(zone) for zone in zones]
+    ranks = [sorted(moments).index(moment) for moment in moments]
+    assert run(zones, "--order", "day")["left"] == run(ranks, "--order", "day")["left"]
     mixed = ["", *up[1:]]
     write(tmp_path / "t.csv", [[A[i], mixed[i], Y[i]] for i in range(N)], ["a", "day", "y"])
     error = refused(capsys, str(tmp_path / "t.csv"), "--order", "day")
@@ -514,10 +539,12 @@ def test_files_that_pandas_cannot_read(frame, tmp_path, capsys, monkeypatch):
     assert f"{path}: cannot be read as .xlsx" in refused(capsys, path)
 
     def no_engine(*_, **__):
-        raise ImportError("Missing optional dependency 'openpyxl'.")
+        raise ImportError("Unable to find a usable engine; tried using: " + 20 * "this, ")
 
     monkeypatch.setattr("pandas.read_excel", no_engine)
-    assert "Missing optional dependency 'openpyxl'.; or save it as CSV" in refused(capsys, path)
+    assert "pandas needs openpyxl to read .xlsx (pip install -U openpyxl)" in refused(capsys, path)
+    monkeypatch.setattr("pandas.read_parquet", no_engine)
+    assert "pandas needs pyarrow to read .pq" in refused(capsys, str(tmp_path / "t.pq"))
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert "pandas is needed to read .xlsx (pip install pandas)" in refused(capsys, path)
 

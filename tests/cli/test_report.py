@@ -61,6 +61,7 @@ def content(run, **changes):
         "source": "/home/somebody/secret/x.csv",
         "run": run,
         "next_rows": (["row", "name", "sd"], rows),
+        "next_caption": "The 10 rows to label next, in this order",
         "label_names": None if run is None else [f"line {i + 2}" for i in run.indices],
     }
     return ReportContent(**given | changes)

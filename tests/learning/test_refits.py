@@ -179,7 +179,8 @@ def test_constant_columns_count_for_nothing():
     twice = np.column_stack([X, X])
     run = learn(twice, y, stopper=NEVER, seed=0, test=(twice, y))
     assert run.rmse[-1] < run.rmse[4]
-    run = learn(np.ones((20, 2)), y[:20], stopper=NEVER, seed=0)  # nothing to learn from inputs
+    with pytest.warns(UserWarning, match="no column varies, all 20 points are alike"):
+        run = learn(np.ones((20, 2)), y[:20], stopper=NEVER, seed=0)
     assert run.n_labels == 20
 
 
@@ -531,7 +532,10 @@ def test_a_fit_at_the_edge_confirms_nothing(monkeypatch):
     assert run.stopped_at == 60  # the end
     assert all(fit.at_edge for fit in run.refits)
     run = learn(X, y, stopper=StillToCome(0.3), seed=0, max_labels=at + 2)
-    assert "edge of its search box and confirms nothing" in str(run.verdict)
+    assert str(run.verdict) == (
+        f"go on: the horizon of {at + 2 - 5} bounds is reached between two fits; the fit lies at "
+        "an edge of its search box and confirms nothing"
+    )
 
 
 def test_budgets_and_compositions():

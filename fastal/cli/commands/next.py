@@ -7,6 +7,7 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from fastal._options import short_repr
 from fastal.cli.arguments import (
     add_picture,
     add_seed,
@@ -330,6 +331,11 @@ def _data_in_words(sheet: Sheet, said: Answer) -> str:
         text += f" ({len(sheet.columns)} with a column per category)"
     if sheet.name_column is not None:
         text += f", names of rows from {sheet.name_column!r}"
+    if same := sheet.constant_columns:
+        from fastal.cli.sheet import in_a_row
+
+        which = in_a_row([short_repr(column) for column in same], 5)
+        text += f"; {which} {'does' if len(same) == 1 else 'do'} not vary: no use for the model"
     return text
 
 
@@ -389,10 +395,23 @@ def _report(
         source=sheet.file,
         run=run,
         next_rows=ReportTable(header, list(zip(*columns, strict=True))) if rows else None,
+        next_caption=_caption(said),
         label_names=None
         if run is None
         else [f"{sheet.unit} {sheet.row_name(row)}" for row in campaign.pool[run.indices].tolist()],
     )
+
+
+def _caption(said: Answer) -> str:
+    """Say what the rows of the page's table are."""
+    many = len(said.rows) > 1
+    text = f"The {len(said.rows)} rows" if many else "The row"
+    text += " to label next"
+    if said.random:
+        text += ", drawn at random"
+    elif many:
+        text += ", in this order"
+    return f"{text}, if you go on" if said.stop else text
 
 
 def _record(
