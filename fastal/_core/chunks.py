@@ -26,11 +26,16 @@ STRIDE = CHUNK + 8
 LINE = 64  # bytes
 
 
-def new_chunk(rows: int) -> Array:
-    """Return the memory of one chunk, (rows, STRIDE), at the beginning of a line of the cache."""
-    whole = np.empty(rows * STRIDE + LINE // 8)
+def aligned(size: int) -> Array:
+    """Return so many doubles, at the beginning of a line of the cache."""
+    whole = np.empty(size + LINE // 8)
     skip = -whole.ctypes.data % LINE // 8
-    return whole[skip : skip + rows * STRIDE].reshape(rows, STRIDE)
+    return whole[skip : skip + size]
+
+
+def new_chunk(rows: int) -> Array:
+    """Return the memory of one chunk, (rows, STRIDE)."""
+    return aligned(rows * STRIDE).reshape(rows, STRIDE)
 
 
 def _chunk_at(typing_context: Any, table: Any, c: Any, rows: Any) -> Any:  # Numba's form

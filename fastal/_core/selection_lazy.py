@@ -7,12 +7,12 @@ and, once the point is labelled, its row of the factor L. A new label appends on
 
 Variances only shrink, so stale ones are upper bounds: a heap holds the points by what is known of
 their variance, and only the top is brought up to date until it stays on top (lazy greedy). The
-rest is completed a panel of entries at a time by BLAS-3: with L_p the panel's own triangle and L_0
-what stands left of it,
+rest is completed a panel of entries at a time by products of matrices (`products`): with L_p the
+panel's own triangle and L_0 what stands left of it,
     V_p = K M_p^T + V_0 M_0^T,    M_p = L_p^-1,    M_0 = -L_p^-1 L_0.
-Columns live in chunks (`chunks`) that come with the labels; a panel never crosses a chunk. Blocks
-of rows have a fixed size, so that results do not depend on the number of threads. For small pools
-see `selection_eager`.
+Columns live in chunks (`chunks`) that come with the labels; a panel never crosses a chunk. A row
+has the same digits in whatever block it is completed, so that results do not depend on the number
+of threads. For small pools see `selection_eager`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
-from fastal._core.chunks import CHUNK, STRIDE, chunk_at
+from fastal._core.chunks import CHUNK, STRIDE, aligned, chunk_at
 from fastal._core.covariance import from_squares, squared_distances
 from fastal._core.dots import dot_as_in_four, dots
 from fastal._core.ended import DONE, FAILED, FULL, STOPPED, stops
 from fastal._core.jit import jit
+from fastal._core.products import COLUMNS, add_block_product, add_chunk_product, squares_to
 from fastal._core.symbols import dgemm, rule_asks
 from fastal._types import Array, Ints
 
-# Rows that one thread completes at a time.
-ROWS = 256
+# Rows that are completed at a time: whole tiles of `products`.
+ROWS = 240
 
-# Most columns of a panel; a divisor of CHUNK.
+# Most columns of a panel; a divisor of CHUNK and a multiple of COLUMNS.
 PANEL = 64
 
 # Places in `Pool.counters`.
@@ -58,7 +59,7 @@ class Pool(NamedTuple):
     y: Array  # (T,) the labels
     bounds: Array  # (T,) r_t of each
     rows: Array  # (PANEL + 1, T) rows of L of the panel, and one to compute in
-    products: Array  # (PANEL, T) M_0 and M_p of the panel that is being completed
+    products: Array  # (PANEL * T,) M_0 and M_p of the panel that is being completed
     counters: Ints  # (4,) labels, size of the heap, completed entries, width of the panel
 
 
@@ -88,7 +89,7 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
         np.empty(capacity),
         np.empty(capacity),
         np.empty((PANEL + 1, capacity)),
-        np.empty((PANEL, capacity)),
+        aligned(PANEL * capacity),
         np.array([0, n, 0, panel_width(n)]),
     )
 
@@ -257,58 +258,87 @@ def accept(
 
 @jit
 def prepare_panel(rows: Array, products: Array, first: int, last: int) -> None:
-    """Write M_p = L_p^-1 and M_0 = -L_p^-1 L_0 of a panel to `products`, (PANEL, T).
+    """Write M_0 = -L_p^-1 L_0 and M_p = L_p^-1 of a panel to `products`, of PANEL * T numbers.
 
-    rows : (>= PANEL, T), rows of L with their diagonal.
+    They lie by groups of COLUMNS rows, entry after entry: (groups, T, COLUMNS), zero where there is
+    no such row.  rows : (>= PANEL, T), rows of L with their diagonal.
     """
     p = last - first
+    inverse = np.empty((p, p))
     for j in range(p):
-        row, factor = products[j], rows[j]
-        for k in range(p):
-            row[first + k] = 0.0
+        row, factor = inverse[j], rows[j]
+        for m in range(p):
+            row[m] = 0.0
         # L_p M_p = I, row by row: M_j = (e_j - sum_{k<j} L_jk M_k) / L_jj
-        row[first + j] = 1.0
+        row[j] = 1.0
         for k in range(j):
-            other, weight = products[k], factor[first + k]
-            for m in range(first, first + k + 1):
+            other, weight = inverse[k], factor[first + k]
+            for m in range(k + 1):
                 row[m] -= weight * other[m]
-        for m in range(first, first + j + 1):
+        for m in range(j + 1):
             row[m] /= factor[first + j]
-    if first > 0:
-        # In the eyes of BLAS, which goes column by column: M_0^T = -L_0^T M_p^T
-        multiply(
-            False, first, p, p, -1.0, rows.ctypes.data, rows.shape[1],
-            products.ctypes.data + 8 * first, products.shape[1], 0.0, products.ctypes.data,
-            products.shape[1],
-        )  # fmt: skip
+    T = products.size // PANEL
+    step = T * COLUMNS
+    for g in range((p + COLUMNS - 1) // COLUMNS):
+        for m in range(p):
+            place = g * step + (first + m) * COLUMNS
+            for c in range(COLUMNS):
+                j = g * COLUMNS + c
+                products[place + c] = inverse[j, m] if j < p else 0.0
+        if first > 0:
+            group = products.ctypes.data + 8 * g * step
+            # In the eyes of BLAS, which goes column by column: M_0 = -M_p (L_0^T)^T
+            multiply(
+                COLUMNS, first, p, -1.0, group + 8 * first * COLUMNS, COLUMNS, rows.ctypes.data,
+                rows.shape[1], group, COLUMNS,
+            )  # fmt: skip
 
 
 @jit
 def multiply(
-    transposed: bool,
-    m: int,
-    n: int,
-    k: int,
-    alpha: float,
-    A: int,
-    lda: int,
-    B: int,
-    ldb: int,
-    beta: float,
-    C: int,
-    ldc: int,
+    m: int, n: int, k: int, alpha: float, A: int, lda: int, B: int, ldb: int, C: int, ldc: int
 ) -> None:
-    """Let C = alpha A B + beta C, or A^T B, for addresses of matrices that go column by column."""
+    """Let C = alpha A B^T, for addresses of matrices that go column by column."""
     text = np.empty(2, dtype=np.uint8)
-    text[0], text[1] = 84 if transposed else 78, 78  # T or N, N
+    text[0], text[1] = 78, 84  # N, T
     whole = np.empty(6, dtype=np.int32)
     whole[0], whole[1], whole[2], whole[3], whole[4], whole[5] = m, n, k, lda, ldb, ldc
     real = np.empty(2)
-    real[0], real[1] = alpha, beta
+    real[0], real[1] = alpha, 0.0
     c, w, r = text.ctypes.data, whole.ctypes.data, real.ctypes.data
     dgemm(c, c + 1, w, w + 4, w + 8, r, A, w + 12, B, w + 16, r + 8, C, w + 20)
     # a later use keeps the arguments alive until here
     text[0], whole[0], real[0] = 0, 0, 0.0
+
+
+@jit
+def covariance_block(
+    kind: int,
+    amplitude: float,
+    Z: Array,
+    Zl: Array,
+    first: int,
+    last: int,
+    low: int,
+    high: int,
+    K: Array,
+) -> None:
+    """Write the covariances of rows and labels to K, by groups of labels: (groups, rows, COLUMNS).
+
+    What belongs to no label is that of the origin.
+    """
+    d, n = Z.shape
+    near = np.empty(d * COLUMNS)
+    place = K.ctypes.data
+    for begin in range(first, last, COLUMNS):
+        for f in range(d):
+            for c in range(COLUMNS):
+                near[f * COLUMNS + c] = Zl[f, begin + c] if begin + c < last else 0.0
+        for i in range(low, high):
+            squares_to(near.ctypes.data, Z.ctypes.data + 8 * i, n, d, place)
+            place += 8 * COLUMNS
+    near[0] = 0.0  # a later use keeps it alive until here
+    from_squares(kind, amplitude, K)
 
 
 @jit
@@ -325,45 +355,40 @@ def complete_rows(
     high: int,
     base: Array,
 ) -> None:
-    """Compute the entries `first` to `last` of the rows `low` to `high`, with one thread of BLAS.
+    """Compute the entries `first` to `last` of the rows `low` to `high`.
 
     products : from `prepare_panel`.  base : (N,), loses the squares of the new entries.
     """
     n, p, count = Z.shape[1], last - first, high - low
-    K = np.empty(count * p)
-    for r in range(count):
-        row = K[r * p : (r + 1) * p]
-        z, x = Zl[0][first:last], Z[0, low + r]
-        for j in range(row.size):
-            difference = z[j] - x
-            row[j] = difference * difference
-        for f in range(1, Z.shape[0]):
-            z, x = Zl[f][first:last], Z[f, low + r]
-            for j in range(row.size):
-                difference = z[j] - x
-                row[j] += difference * difference
-    from_squares(kind, amplitude, K)
+    groups = (p + COLUMNS - 1) // COLUMNS
+    step = products.size // PANEL * COLUMNS
+    K = np.empty(groups * count * COLUMNS)
+    covariance_block(kind, amplitude, Z, Zl, first, last, low, high, K)
+    V = np.zeros(groups * count * COLUMNS)
+    # V_p = K M_p^T, some columns of K after the others, + V_0 M_0^T, chunk by chunk
+    for g in range(groups):
+        begin = first + g * COLUMNS
+        add_block_product(
+            K.ctypes.data + 8 * g * count * COLUMNS, products.ctypes.data + 8 * begin * COLUMNS,
+            step, V.ctypes.data, count, groups, min(COLUMNS, last - begin),
+        )  # fmt: skip
     c = first // CHUNK
-    T = products.shape[1]
-    own = chunk_at(table, c, n)
     start = first - c * CHUNK
-    target = own.ctypes.data + 8 * (low * STRIDE + start)
-    # V_p^T = M_p K^T + M_0 V_0^T, chunk by chunk
-    multiply(
-        True, p, count, p, 1.0, products.ctypes.data + 8 * first, T, K.ctypes.data, p, 0.0, target,
-        STRIDE,
-    )  # fmt: skip
     for before in range(c + 1):
-        width = CHUNK if before < c else start
-        if width > 0:
-            multiply(
-                True, p, count, width, 1.0, products.ctypes.data + 8 * before * CHUNK, T,
-                chunk_at(table, before, n).ctypes.data + 8 * low * STRIDE, STRIDE, 1.0, target,
-                STRIDE,
-            )  # fmt: skip
-    for i in range(low, high):
-        new = own[i][start : start + p]
-        base[i] -= dots((new,), new, p)[0]
+        add_chunk_product(
+            chunk_at(table, before, n).ctypes.data + 8 * low * STRIDE,
+            products.ctypes.data + 8 * before * CHUNK * COLUMNS, step, V.ctypes.data, count, groups,
+            CHUNK if before < c else start,
+        )  # fmt: skip
+    own = chunk_at(table, c, n)
+    for r in range(count):
+        new = own[low + r][start : start + p]
+        for g in range(groups):
+            part = V[(g * count + r) * COLUMNS :]
+            target = new[g * COLUMNS :]
+            for k in range(min(COLUMNS, target.size)):
+                target[k] = part[k]
+        base[low + r] -= dots((new,), new, p)[0]
 
 
 @jit
@@ -393,10 +418,18 @@ def close_panel(pool: Pool) -> None:
 
 @jit
 def panel_is_full(counters: Ints) -> bool:
-    """Whether it is time to complete a panel: after labels 1, 4, 16, ..., then one width each."""
+    """Whether it is time to complete a panel: after labels 1, 4, 16, then one width each.
+
+    The first labels shrink all variances: were their panels wide, most rows would be brought up to
+    date one by one. After label 1 alone, the second one would do so with every row.
+    """
     complete, width = counters[COMPLETE], counters[WIDTH]
-    # Without the first label alone, the second would bring every row up to date by itself.
-    end = min(width, max(1, 4 * complete)) if complete < width else complete + width
+    if complete < 16:
+        end = max(1, 4 * complete)
+    elif complete < 128:
+        end = complete + 16
+    else:
+        end = complete + (min(width, 32) if complete < 256 else width)
     return bool(counters[LABELS] >= end)
 
 

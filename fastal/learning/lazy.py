@@ -40,7 +40,7 @@ class LazySelection(GaussianSelection):
         return selection_lazy.new_pool(self.Z, capacity, self.gp.amplitude)
 
     def _moved(self, new: Any, t: int) -> dict[str, Array]:
-        for name in ("rows", "products", "Zl"):
+        for name in ("rows", "Zl"):
             getattr(new, name)[:, :t] = getattr(self.state, name)[:, :t]
         return {"rows": new.rows, "products": new.products, "Zl": new.Zl}
 
@@ -135,8 +135,8 @@ class LazySelection(GaussianSelection):
         """
         s, kind, amplitude = self.state, self.gp.prior.kind, self.gp.amplitude
         first, last = int(s.counters[selection_lazy.COMPLETE]), self.n_labels
+        selection_lazy.prepare_panel(s.rows, s.products, first, last)
         if self._blocks[0] != first:
-            selection_lazy.prepare_panel(s.rows, s.products, first, last)
             self._blocks = first, set()
         done = self._blocks[1]
 

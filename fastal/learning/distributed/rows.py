@@ -13,7 +13,7 @@ import numpy as np
 
 from fastal import _memory
 from fastal._core import selection_lazy
-from fastal._core.chunks import CHUNK, STRIDE, new_chunk
+from fastal._core.chunks import CHUNK, STRIDE, aligned, new_chunk
 from fastal._core.selection_candidates import order_heap, top
 from fastal._core.selection_lazy import COMPLETE, HEAP, LABELS, ROWS, WIDTH, Pool
 from fastal._threads import map_blocks, one_blas_thread
@@ -281,13 +281,10 @@ class WorkerRows:
             self.pool = self.pool._replace(table=table)
         old, room = self.pool, len(self.chunks) * CHUNK
         if old.rows.shape[1] < room:
-            wide: Any = {
-                name: np.empty((len(getattr(old, name)), room))
-                for name in ("rows", "products", "Zl")
-            }
+            wide: Any = {name: np.empty((len(getattr(old, name)), room)) for name in ("rows", "Zl")}
             for name, array in wide.items():
                 array[:, : old.rows.shape[1]] = getattr(old, name)
-            self.pool = old._replace(**wide)
+            self.pool = old._replace(**wide, products=aligned(selection_lazy.PANEL * room))
         self.pool.rows[: len(panel.labels), :last] = panel.rows
         self.pool.Zl[:, panel.first : last] = panel.Z
 

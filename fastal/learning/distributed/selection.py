@@ -80,7 +80,7 @@ class DaskSelection(GaussianSelection):
         return selection_lazy.new_pool(self.Z, capacity, self.gp.amplitude)
 
     def _moved(self, new: Any, t: int) -> dict[str, Array]:
-        for name in ("rows", "products", "Zl"):
+        for name in ("rows", "Zl"):
             getattr(new, name)[:, :t] = getattr(self.state, name)[:, :t]
         return {"rows": new.rows, "products": new.products, "Zl": new.Zl}
 

@@ -1,0 +1,240 @@
+"""A product of matrices whose sums have one fixed order: tall times narrow, nothing packed.
+
+    C_ij += A_i0 B_0j + A_i1 B_1j + ...,    j < COLUMNS,
+
+one fused multiply-add after the other, whatever the registers of the processor hold: every
+processor with fused multiply-add gives the same digits, and so does every cut of the rows. BLAS
+copies both factors first. Here A is read where it lies and B is narrow: for panels of a
+selection that is nearly twice as fast (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from fastal._core.chunks import STRIDE
+from fastal._core.jit import jit
+
+# Columns of B and C.
+COLUMNS = 16
+
+
+def _registers() -> tuple[int, int]:
+    """Return lanes of a vector and rows of a tile: together they fill the registers."""
+    wide = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
+    return (8, 12) if wide else (4, 3)
+
+
+LANES, TILE = _registers()
+
+DOUBLE, WHOLE = ir.DoubleType(), ir.IntType(64)
+VECTOR = ir.VectorType(DOUBLE, LANES)
+PARTS = COLUMNS // LANES
+
+# Rows of the next tile that are fetched with each group of columns: all of them with four groups.
+AHEAD = -(-TILE // 4)
+
+
+def _fused(builder: Any) -> Any:
+    return cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f64"
+    )
+
+
+def _vector(builder: Any, pointer: Any, part: int) -> Any:
+    """Return a pointer to the vector of this number."""
+    at = builder.gep(pointer, [WHOLE(part * LANES)])
+    return builder.bitcast(at, VECTOR.as_pointer())
+
+
+def _emit(
+    builder: Any, rows: int, stride: int, a: Any, b: Any, c: Any, ahead: Any, count: Any
+) -> None:
+    """Emit C += A B for so many rows; all addresses are pointers to doubles."""
+    byte = ir.IntType(8).as_pointer()
+    whole32 = ir.IntType(32)
+    fetch = builder.module.declare_intrinsic(
+        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[whole32] * 3])
+    )
+    splat = ir.Constant(ir.VectorType(whole32, LANES), [0] * LANES)
+    none = ir.Constant(VECTOR, ir.Undefined)
+    fused = _fused(builder)
+    places = [
+        _vector(builder, builder.gep(c, [WHOLE(r * COLUMNS)]), part)
+        for r in range(rows)
+        for part in range(PARTS)
+    ]
+    sums = [builder.load(at, align=8) for at in places]
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    before = builder.block
+    builder.branch(head)
+    builder.position_at_end(head)
+    k = builder.phi(WHOLE)
+    k.add_incoming(WHOLE(0), before)
+    carried = [builder.phi(VECTOR) for _ in sums]
+    for phi, value in zip(carried, sums, strict=True):
+        phi.add_incoming(value, before)
+    builder.cbranch(builder.icmp_signed("<", k, count), body, end)
+    builder.position_at_end(body)
+    own = builder.gep(a, [k])
+    for r in range(AHEAD if rows > 1 else 0):
+        line = builder.gep(ahead, [builder.add(k, WHOLE(r * stride))])
+        # to be read, and kept, by the caches of data
+        builder.call(fetch, [builder.bitcast(line, byte), whole32(0), whole32(2), whole32(1)])
+    row_of_b = builder.gep(b, [builder.mul(k, WHOLE(COLUMNS))])
+    factors = [builder.load(_vector(builder, row_of_b, part), align=8) for part in range(PARTS)]
+    added = []
+    for r in range(rows):
+        value = builder.load(builder.gep(own, [WHOLE(r * stride)]))
+        one = builder.insert_element(none, value, whole32(0))
+        every = builder.shuffle_vector(one, none, splat)
+        for part in range(PARTS):
+            total = carried[r * PARTS + part]
+            added.append(builder.call(fused, [every, factors[part], total]))
+    for phi, value in zip(carried, added, strict=True):
+        phi.add_incoming(value, body)
+    k.add_incoming(builder.add(k, WHOLE(1)), body)
+    builder.branch(head)
+    builder.position_at_end(end)
+    for at, value in zip(places, carried, strict=True):
+        builder.store(value, at, align=8)
+
+
+def _tile(rows: int, stride: int) -> Any:
+    """Return the product for so many rows of A that lie `stride` doubles apart.
+
+    A, B, C : addresses of doubles.  ahead : that of rows which come later.  count : columns of A.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+
+        def interpreted(A: int, B: int, C: int, ahead: int, count: int) -> None:
+            if count > 0:
+                product = _view(A, rows, count, stride) @ _view(B, count, COLUMNS, COLUMNS)
+                _view(C, rows, COLUMNS, COLUMNS)[:] += product
+
+        return interpreted
+
+    def tile(
+        typing_context: Any, A: Any, B: Any, C: Any, ahead: Any, count: Any
+    ) -> Any:  # Numba's form
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to = DOUBLE.as_pointer()
+            a, b, c, later = (builder.inttoptr(one, to) for one in arguments[:4])
+            _emit(builder, rows, stride, a, b, c, later, arguments[4])
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 5), emit
+
+    return intrinsic(tile)
+
+
+def _emit_squares(builder: Any, z: Any, x: Any, stride: Any, d: Any, out: Any) -> None:
+    """Emit the squared distances of one point from COLUMNS others."""
+    index = ir.IntType(32)
+    none = ir.Constant(VECTOR, ir.Undefined)
+    splat = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+    fused = _fused(builder)
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    before = builder.block
+    builder.branch(head)
+    builder.position_at_end(head)
+    f = builder.phi(WHOLE)
+    f.add_incoming(WHOLE(0), before)
+    carried = [builder.phi(VECTOR) for _ in range(PARTS)]
+    for phi in carried:
+        phi.add_incoming(ir.Constant(VECTOR, [0.0] * LANES), before)
+    builder.cbranch(builder.icmp_signed("<", f, d), body, end)
+    builder.position_at_end(body)
+    value = builder.load(builder.gep(x, [builder.mul(f, stride)]))
+    every = builder.shuffle_vector(builder.insert_element(none, value, index(0)), none, splat)
+    row = builder.gep(z, [builder.mul(f, WHOLE(COLUMNS))])
+    for part, phi in enumerate(carried):
+        difference = builder.fsub(builder.load(_vector(builder, row, part), align=8), every)
+        phi.add_incoming(builder.call(fused, [difference, difference, phi]), body)
+    f.add_incoming(builder.add(f, WHOLE(1)), body)
+    builder.branch(head)
+    builder.position_at_end(end)
+    for part, phi in enumerate(carried):
+        builder.store(phi, _vector(builder, out, part), align=8)
+
+
+def _squares_to(typing_context: Any, z: Any, x: Any, stride: Any, d: Any, out: Any) -> Any:
+    """Write the squared distances of one point of d features from COLUMNS others; addresses all.
+
+    z : (d, COLUMNS).  x : the first feature of the point, the next one `stride` doubles further.
+    out : (COLUMNS,).
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zs, xs, step, features, target = arguments
+        to = DOUBLE.as_pointer()
+        _emit_squares(
+            builder, builder.inttoptr(zs, to), builder.inttoptr(xs, to), step, features,
+            builder.inttoptr(target, to),
+        )  # fmt: skip
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), emit
+
+
+def _view(address: int, m: int, width: int, step: int) -> Any:
+    """Return (m, width) doubles at an address, for interpreted callers."""
+    size = (m - 1) * step + width
+    flat = np.ctypeslib.as_array((ctypes.c_double * size).from_address(int(address)))
+    return np.lib.stride_tricks.as_strided(flat, (m, width), (8 * step, 8))
+
+
+chunk_tile, chunk_row = _tile(TILE, STRIDE), _tile(1, STRIDE)
+block_tile, block_row = _tile(TILE, COLUMNS), _tile(1, COLUMNS)
+
+squares_to: Any
+if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+
+    def squares_to(z: int, x: int, stride: int, d: int, out: int) -> None:
+        difference = _view(z, d, COLUMNS, COLUMNS) - _view(x, d, 1, stride)
+        _view(out, 1, COLUMNS, COLUMNS)[0] = (difference**2).sum(axis=0)
+
+else:
+    squares_to = intrinsic(_squares_to)
+
+
+@jit
+def add_chunk_product(A: int, B: int, step: int, C: int, rows: int, groups: int, k: int) -> None:
+    """Let C += A B for rows of a chunk and so many groups of columns.
+
+    A : address of (rows, k), STRIDE doubles from row to row.  B : that of (k, COLUMNS), the next
+    group `step` doubles further.  C : that of (groups, rows, COLUMNS).
+    """
+    whole = rows - rows % TILE
+    # A tile of A stays in the first cache for all groups, B in the second one for all tiles.
+    for r in range(0, whole, TILE):
+        for g in range(groups):
+            chunk_tile(
+                A + 8 * r * STRIDE, B + 8 * g * step, C + 8 * (g * rows + r) * COLUMNS,
+                A + 8 * (r + TILE + g * AHEAD) * STRIDE, k,
+            )  # fmt: skip
+    for r in range(whole, rows):
+        for g in range(groups):
+            chunk_row(A + 8 * r * STRIDE, B + 8 * g * step, C + 8 * (g * rows + r) * COLUMNS, A, k)
+
+
+@jit
+def add_block_product(A: int, B: int, step: int, C: int, rows: int, groups: int, k: int) -> None:
+    """Do the same for rows of A that lie COLUMNS doubles apart."""
+    whole = rows - rows % TILE
+    for r in range(0, whole, TILE):
+        own = A + 8 * r * COLUMNS
+        for g in range(groups):
+            block_tile(own, B + 8 * g * step, C + 8 * (g * rows + r) * COLUMNS, own, k)
+    for r in range(whole, rows):
+        own = A + 8 * r * COLUMNS
+        for g in range(groups):
+            block_row(own, B + 8 * g * step, C + 8 * (g * rows + r) * COLUMNS, own, k)
