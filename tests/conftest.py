@@ -16,7 +16,12 @@ from hypothesis import settings
 # What several test files share is imported by its name; pytest's importlib mode adds no folder.
 sys.path.append(str(Path(__file__).parent))
 pytest.register_assert_rewrite(
-    "boundary_calls", "boundary_values", "saved_states", "shared_objects", "tracker_twin"
+    "boundary_calls",
+    "boundary_values",
+    "pool_problems",
+    "saved_states",
+    "shared_objects",
+    "tracker_twin",
 )
 
 # A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._types import Array, Ints
 from fastal.learning.choose import choose
+from fastal.learning.elsewhere import PoolElsewhere
 from fastal.learning.inputs import (
     NO_ROWS,
     Model,
@@ -469,7 +470,8 @@ class Campaign:
     def _move(self, X: Any) -> None:
         """Go on with the same pool that has come from elsewhere."""
         points = pool_points(X, self.gp, callable(self.acquisition))
-        before = checksum(self.points)
+        elsewhere = isinstance(self.points, PoolElsewhere)  # perhaps it cannot be read any more
+        before = checksum(self.points, "" if elsewhere else checksum(points))
         if checksum(points, before) != before:
             raise ValueError("`X` is another pool than the run's")
         kept, self.points = self.points, points

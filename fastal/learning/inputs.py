@@ -14,12 +14,14 @@ from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.learning.distributed.pool import DaskPool, current_client
 from fastal.learning.elsewhere import (
+    MappedPool,
     PoolElsewhere,
     StoredPool,
     block_hashes,
     blocks_checksum,
     checked_dask_array,
     is_dask_array,
+    mapped_pool,
 )
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess, warn_if_far
@@ -136,8 +138,15 @@ def check_labels(gp: Model | None, name: str, y: Array) -> None:
 def pool_points(X: Any, gp: Model | None, all_means: bool = False) -> Any:
     """Check for a pool; return its points, those of a dask array where they are."""
     features = None if gp is None else gp.prior.features
+    if hasattr(X, "to_dask_array"):
+        raise TypeError(
+            "`X` must be an array, got a data frame of Dask: `X.to_dask_array(lengths=True)` is one"
+        )
+    if isinstance(X, MappedPool):
+        return X
     if not isinstance(X, PoolElsewhere) and not is_dask_array(X):
-        return check.points("X", X, features)
+        mapped = mapped_pool(X, features)
+        return check.points("X", X, features) if mapped is None else mapped
     # before rows are read
     if isinstance(gp, LaplaceClassifier):
         raise TypeError(
@@ -153,8 +162,10 @@ def pool_points(X: Any, gp: Model | None, all_means: bool = False) -> Any:
 
 def checksum(points: Any, like: str = "") -> str:
     """Return what tells one pool from another; `like`: in the form of another one."""
+    if isinstance(points, MappedPool) and " blocks " in like:
+        return points.block_checksum()
     if isinstance(points, PoolElsewhere):
-        return points.checksum()
+        return points.plain_checksum() if like and " blocks " not in like else points.checksum()
     if " blocks " in like:
         return blocks_checksum(points.shape, block_hashes(points))
     return f"{points.shape[0]}x{points.shape[1]} {hashlib.sha256(points.data).hexdigest()}"

@@ -461,7 +461,7 @@ class ActiveLearner(Campaign):
         array of int
             Their rows.
         """
-        if isinstance(self.points, PoolElsewhere):
+        if isinstance(self.points, PoolElsewhere) and not self.points.has_all:
             raise TypeError("`extend_pool` needs a pool in memory: `X` is a dask array")
         points = check.points("X_new", X_new, self.points.shape[1])
         new = row_names(X_new)

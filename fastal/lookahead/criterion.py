@@ -225,7 +225,7 @@ class LookAhead(Criterion):
             raise TypeError(
                 f"LookAhead needs a GaussianProcess, got {check.short_repr(campaign.prior)}"
             )
-        if not isinstance(campaign.points, np.ndarray):
+        if not getattr(campaign.points, "has_all", True):
             raise TypeError(
                 "LookAhead labels all rows of the pool in advance: not where `X` is a dask array"
             )

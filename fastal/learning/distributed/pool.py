@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from fastal._core.selection_lazy import ROWS
 from fastal._types import Array, Ints
-from fastal.learning.columns import range_sum, units
+from fastal.learning.columns import BLOCK, range_sum, units
 from fastal.learning.distributed.rows import WorkerRows
 from fastal.learning.elsewhere import PoolElsewhere, blocks_checksum
 
@@ -61,8 +64,11 @@ class DaskPool(PoolElsewhere):
         self._near: tuple[Ints, Array] = np.empty(0, dtype=np.int64), np.empty((0, X.shape[1]))
         self._hashes: dict[int, bytes] = {}
         self._deaths: dict[int, int] = {}
-        self.bytes_received = 0
-        self._parts = self._spread(X)
+        self._parts: list[Part] = []
+        # Calls of actors leave cycles behind that hold them: the workers' memory would have to wait
+        # for the garbage collector of this process.
+        weakref.finalize(self, _free, client, self._parts).atexit = False
+        self._spread(X)
 
     def __deepcopy__(self, _: Any) -> DaskPool:
         return self  # rows do not change
@@ -79,7 +85,7 @@ class DaskPool(PoolElsewhere):
         """Number of parts, one per worker at the beginning."""
         return len(self._parts)
 
-    def _spread(self, X: Any) -> list[Part]:
+    def _spread(self, X: Any) -> None:
         """Give each worker a range of rows that begins with a block."""
         n = len(X)
         addresses = sorted(self._workers())
@@ -95,16 +101,14 @@ class DaskPool(PoolElsewhere):
             start = end
         pieces = X.rechunk((tuple(cuts), (X.shape[1],))).to_delayed().ravel().tolist()
         starts = np.cumsum([0, *cuts])
-        parts, start = [], 0
+        start = 0
         for address, end in zip(addresses, ends, strict=False):
             own = [piece for piece, low in zip(pieces, starts, strict=False) if start <= low < end]
-            parts.append((start, end, own, address))
+            future = self._begin(start, end, own, address)
+            self._parts.append(Part(start, end, own, address, future, None))
             start = end
-        futures = [self._begin(*part) for part in parts]
-        return [
-            self._arrived(Part(*part, future, None))
-            for part, future in zip(parts, futures, strict=True)
-        ]
+        for number in range(count):
+            self._replace(number, self._arrived(self._parts[number]))
 
     def _begin(self, start: int, stop: int, pieces: list[Any], address: str) -> Any:
         """Let a worker read its rows; return the future of the actor."""
@@ -162,7 +166,7 @@ class DaskPool(PoolElsewhere):
         while True:
             load = dict.fromkeys(self._workers(), 0)
             load.pop(lost, None)
-            for part in getattr(self, "_parts", ()):
+            for part in self._parts:
                 if part.address in load:
                     load[part.address] += part.stop - part.start
             if load and (0 in load.values() or time.monotonic() > end):
@@ -226,8 +230,15 @@ class DaskPool(PoolElsewhere):
                 answers[k] = answer
             todo = [todo[k] for k in lost]
             for k in todo:
-                self._parts[numbers[k]] = self._arrived(self._moved(self._parts[numbers[k]]))
+                number = numbers[k]
+                self._replace(number, self._arrived(self._moved(self._parts[number])))
         return answers
+
+    def _replace(self, number: int, part: Part) -> None:
+        """Note who has the rows of a part now; who had them before needs them no more."""
+        before, self._parts[number] = self._parts[number], part
+        if before.future is not part.future:
+            _free(self.client, [before])
 
     # as an array of points -------------------------------------------------------------------
 
@@ -328,6 +339,13 @@ class DaskPool(PoolElsewhere):
         whole: Array = total(0, len(self))
         return whole
 
+    def blocks(self) -> Iterator[tuple[int, Array]]:
+        """Yield the rows, some at a time, each time with the number of the first one."""
+        for number, part in enumerate(self._parts):
+            for low in range(part.start, part.stop, BLOCK):
+                rows = np.arange(low, min(part.stop, low + BLOCK))
+                yield low, self.ask([number], "points", [(rows,)])[0]
+
     def checksum(self) -> str:
         """Return what tells one pool from another, whatever its chunks."""
         whole = b"".join(self._hashes[part.start] for part in self._parts)
@@ -339,6 +357,14 @@ class DaskPool(PoolElsewhere):
         if len(self._near[0]) < len(rows):
             self._near = rows, self[rows]
         return self._near[1]
+
+
+def _free(client: Any, parts: list[Part]) -> None:
+    """Let workers forget parts; from any thread, and without waiting."""
+    futures = [part.future for part in parts]
+    if futures and client.status == "running":
+        with suppress(RuntimeError):  # it has just ended
+            client.loop.add_callback(client.cancel, futures, asynchronous=True)
 
 
 async def _wait(future: Any) -> None:
