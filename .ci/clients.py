@@ -6,7 +6,8 @@ python .ci/clients.py tests GROUP          the tests, pages and examples to run 
 python .ci/clients.py record GROUP FILE    add the versions installed here to a JSON file
 python .ci/clients.py table FILE PAGE      write the table into a page, between its marks
 
-A library that no run has recorded stands in the table as not run.
+A library that no run has recorded stands in the table as not run; one that this run has not
+recorded, with what an earlier one wrote.
 """
 
 import importlib.metadata
@@ -143,14 +144,15 @@ def record(name, file):
     path.write_text(json.dumps(found, indent=1), "utf-8")
 
 
-def table(found):
-    """Return the table, in Markdown."""
+def table(found, before=""):
+    """Return the table, in Markdown; what this run has not recorded stays as it was before."""
     lines = ["| library | models | version tested | extra |", "|---|---|---|---|"]
     for library in LIBRARIES:
+        kept = re.search(rf"^\| {re.escape(library.name)} \|.*\| ([^|]*) \|[^|]*\|$", before, re.M)
         seen = sorted(
             found.get(library.package, []), key=lambda v: [int(n) for n in re.findall(r"\d+", v)]
         )
-        tested = ", ".join(seen) or "not run"
+        tested = ", ".join(seen) or (kept[1] if kept else "not run")
         extra = f"`fastal[{library.extra}]`" if library.extra else ""
         lines.append(f"| {library.name} | {library.models} | {tested} | {extra} |")
     return "\n".join(lines)
@@ -164,9 +166,10 @@ def write_table(file, page):
     if text.count(start) != 1 or text.count(end) != 1:
         raise SystemExit(f"{page}: the marks {start} and {end} must stand there once")
     before, rest = text.split(start)
-    after = rest.split(end)[1]
-    found = json.loads(Path(file).read_text("utf-8"))
-    path.write_text(f"{before}{start}\n{table(found)}\n{end}{after}", "utf-8")
+    old, after = rest.split(end)
+    recorded = Path(file)
+    found = json.loads(recorded.read_text("utf-8")) if recorded.exists() else {}
+    path.write_text(f"{before}{start}\n{table(found, old)}\n{end}{after}", "utf-8")
 
 
 def main(arguments):

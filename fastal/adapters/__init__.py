@@ -6,9 +6,12 @@ One call in the loop, when the label is known and **before** the model is fitted
         break
 
 The adapter is found by the class of the model; no library is imported for it. There is one for
-scikit-learn (`fastal.adapters.sklearn`), modAL (`.modal`), scikit-activeml (`.skactiveml`), and
-GPyTorch and BoTorch (`.botorch`); their pages say which models they know. Models are asked, never
-changed or copied.
+scikit-learn (`fastal.adapters.sklearn`), modAL (`.modal`), scikit-activeml (`.skactiveml`),
+GPyTorch and BoTorch (`.botorch`), scikit-optimize (`.skopt`), bayesian-optimization
+(`.bayes_opt`), Ax (`.ax`), BoFire (`.bofire`), GPy (`.gpy`), Emukit (`.emukit`), GPflow
+(`.gpflow`), SMT (`.smt`), OpenTURNS (`.openturns`), tinygp, george and celerite2; their pages say
+which models they know. Models are asked, never changed or copied. An optimiser is asked for the
+model within it; a label that this model has not seen is an error.
 
 After a fit, `recomputed` returns the bounds of all labels of the model under the hyper-parameters
 that it has now, from one factor of their covariance. `fastal.GaussianProcess` will do as well.
@@ -19,7 +22,8 @@ Any other model with a Gaussian posterior takes one line more::
     if stopper.update(mean, var, y, noise):
         break
 
-and `fastal.gp_bounds` takes the covariance of all labels.
+and `fastal.gp_bounds` takes the covariance of all labels. `fastal.adapters.loops` has criteria as
+the stopping rules of other libraries.
 """
 
 from fastal.adapters.dispatch import bounds_from, update_from

@@ -75,10 +75,17 @@ def _refuse_others(model: Any, name: str) -> None:
     """Raise for models that are not exact, or have no data."""
     from gpytorch.models import ExactGP
 
+    if any("FullyBayesian" in base.__name__ for base in type(model).__mro__):
+        raise TypeError(
+            f"{name} is not an exact Gaussian process with Gaussian noise: a "
+            f"{type(model).__name__} is a mixture of them"
+        )
     if not isinstance(model, ExactGP):
         several = hasattr(model, "models")
         wanted = "a SingleTaskGP or another ExactGP" + (
-            " (one output is wanted: give `model.models[0]`)" if several else ""
+            " (one output is wanted: give `model.models[0]`)"
+            if several
+            else ", an exact Gaussian process with Gaussian noise"
         )
         raise wrong_kind(model, name, wanted)
     if model.train_inputs is None:

@@ -39,6 +39,9 @@ def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
 
 def _within(model: Any, name: str) -> Any:
     """Return the model in a wrapper, or in the wrapper of a loop."""
+    wanted = "a loop or a wrapper with the `model` of GPy or scikit-learn"
+    if type(model).__name__ == "LoopState":  # it has no model, and raises for any name
+        raise wrong_kind(model, name, wanted)
     if hasattr(model, "model_updaters") and hasattr(model, "loop_state"):
         if len(model.model_updaters) != 1:
             raise ValueError(
@@ -49,5 +52,5 @@ def _within(model: Any, name: str) -> Any:
         all_seen(len(wrapper.X), len(model.loop_state.X), name, way_out)
         return _within(wrapper, name)
     if not hasattr(model, "model"):
-        raise wrong_kind(model, name, "a loop or a wrapper with the `model` of GPy or scikit-learn")
+        raise wrong_kind(model, name, wanted)
     return model.model

@@ -64,6 +64,20 @@ def test_one_output_at_a_time(loop):
         assert len(bounds_from(one, X[20], y[20])) == 1
 
 
+def test_models_that_are_not_exact(loop):
+    from botorch.models import SingleTaskVariationalGP
+
+    X, y, _ = loop
+    sparse = SingleTaskVariationalGP(tensor(X), tensor(y[:, None]))
+    kind = type("FullyBayesianSingleTaskGP", (SingleTaskGP,), {})  # as BoTorch names them
+    bayesian = kind(tensor(X), tensor(y[:, None]))
+    for ask in (recomputed, lambda model: bounds_from(model, X[0], y[0])):
+        with pytest.raises(TypeError, match="an exact Gaussian process with Gaussian noise, got a"):
+            ask(sparse)
+        with pytest.raises(TypeError, match=r"is not an exact Gaussian process .* is a mixture"):
+            ask(bayesian)
+
+
 # Ax
 
 

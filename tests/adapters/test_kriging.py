@@ -187,6 +187,34 @@ def test_openturns(loop, ot, basis, each):
     assert either[0] == pytest.approx(either[1], rel=1e-6)
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_openturns_on_prefixes(loop, ot, each):
+    """Against OpenTURNS' own mean and variance, with parameters and trend of the whole fit."""
+    X, y, _ = loop
+    X, y = X[:T], 20 + 5 * y[:T]
+    fit = fitted(ot, X, y, np.linspace(0.01, 0.2, T) if each else 0.01).getResult()
+    got = recomputed(fit).bounds
+    covariance = fit.getCovarianceModel()
+    trend = float(np.ravel(np.array(fit.getTrendCoefficients()))[0])
+    L = np.tril(np.array(fit.getCholeskyFactor()))
+    amplitude = covariance.getAmplitude()
+    noise = np.diag(L @ L.T) - amplitude[0] ** 2
+    for t in range(1, T):
+        same = ot.SquaredExponential(covariance.getScale(), amplitude)
+        centred = (y[:t, None] - trend).tolist()
+        prefix = ot.GaussianProcessFitter(X[:t].tolist(), centred, same, ot.Basis())
+        prefix.setOptimizeParameters(False)  # then the noise counts at its face value
+        prefix.setNoise(noise[:t].tolist())
+        prefix.run()
+        regression = ot.GaussianProcessRegression(prefix.getResult())
+        regression.run()
+        result, x = regression.getResult(), X[t].tolist()
+        var = ot.GaussianProcessConditionalCovariance(result).getConditionalMarginalVariance(x)
+        mean = result.getMetaModel()(x)[0]
+        expected = gp_kl(mean, float(np.ravel(np.array(var))[0]), y[t] - trend, float(noise[t]))
+        assert got[t] == pytest.approx(expected, rel=1e-6)
+
+
 def test_openturns_with_a_nugget(loop, ot):
     X, y, _ = loop
     X, y = X[:T], y[:T]

@@ -352,7 +352,7 @@ def test_models_without_a_posterior(loop):
     X, y, _ = loop
     forest = RandomForestRegressor(2).fit(X, y)
     wanted = (
-        r"\(scikit-learn\) must be a GaussianProcessRegressor or BayesianRidge or Gauss.* Random"
+        r"\(scikit-learn\) must be a GaussianProcessRegressor or BayesianRidge or ARDReg.* Random"
     )
     with pytest.raises(TypeError, match=wanted):
         bounds_from(forest, X[0], y[0])

@@ -12,7 +12,7 @@ from fastal.cli.entry import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "others").glob("*.md")])
 
 
 def resolve(dotted):
@@ -97,7 +97,9 @@ def listed(index):
 
 def test_the_index_lists_every_page():
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
-    names = {page.stem for page in PAGES} - {"index"}
+    names = {page.relative_to(ROOT / "docs").with_suffix("").as_posix() for page in PAGES} - {
+        "index"
+    }
     assert names - set(listed(index)) == set()
 
 
