@@ -182,7 +182,7 @@ class Run:
         """p-value of the runs test after each bound."""
         settings = {}
         if isinstance(self.stopper, Stopper):
-            settings = self.stopper.get_params() | {"gp": None}
+            settings = self.stopper.get_params(deep=False) | {"gp": None}
         again = Stopper(**settings)
         again.extend(self.bounds)
         return again.trace().p_values
