@@ -115,7 +115,7 @@ class KernelModel:
         own, _ = _params.split(params, known)
         changed = type(self)(**(known | own))
         with self._turn():
-            if self._n:
+            if self._n and own:
                 raise ValueError(
                     f"parameters must not change while there are labels, got {self._n} of them: "
                     "`rewind(0)` first, or change those of a clone"
