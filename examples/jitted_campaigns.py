@@ -9,12 +9,13 @@ import time
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from fastal.jit import gp_kl, stopper_free, stopper_new, stopper_push
 
 
 @njit(nogil=True, cache=True)
-def campaign(seed, alpha, budget):
+def campaign(seed: int, alpha: float, budget: int) -> tuple[int, int]:
     """Return when the learner had converged and when the campaign stopped; -1 for never."""
     np.random.seed(seed)
     converged = np.random.randint(10, 40)
@@ -31,7 +32,7 @@ def campaign(seed, alpha, budget):
 
 
 @njit(nogil=True, parallel=True)
-def simulate(n, alpha, budget):
+def simulate(n: int, alpha: float, budget: int) -> NDArray[np.int64]:
     """Run n campaigns; return their (converged, stopped at)."""
     out = np.empty((n, 2), dtype=np.int64)
     for i in prange(n):
@@ -39,7 +40,7 @@ def simulate(n, alpha, budget):
     return out
 
 
-def main(n=10_000):
+def main(n: int = 10_000) -> None:
     """Simulate, and say how it went."""
     simulate(10, 1e-3, 200)  # compile
     start = time.perf_counter()

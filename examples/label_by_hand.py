@@ -17,7 +17,7 @@ from fastal import ActiveLearner, GaussianProcess, Stopper
 WEEKS = np.arange(1, 53)
 
 
-def load(path):
+def load(path: str) -> ActiveLearner:
     """Go on where the file ends, or begin."""
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -27,14 +27,14 @@ def load(path):
     return ActiveLearner(WEEKS, gp=gp, stopper=Stopper(alpha=0.01), seed=0)
 
 
-def save(learner, path):
+def save(learner: ActiveLearner, path: str) -> None:
     """Replace the file as a whole: an interruption leaves the old one or the new one."""
     with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(learner.to_dict(), file)
     os.replace(path + ".new", path)
 
 
-def answer(week):
+def answer(week: int) -> float:
     """Ask until the answer is a number."""
     while True:
         text = input(f"week {week}: how many degrees Celsius at noon, usually? ")
@@ -47,7 +47,7 @@ def answer(week):
         print(f"  a number, please; {text!r} is none")
 
 
-def main(path="campaign.json"):
+def main(path: str = "campaign.json") -> None:
     """Ask and save until fastal says stop, the weeks are used up or the person leaves."""
     learner = load(path)
     if learner.n_labels:

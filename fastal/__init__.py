@@ -44,7 +44,7 @@ _HOME = {
     "false_stop_probability": "stopping.sequential",
     "forecast": "lookahead.gain",
     "gaussian_kl": "bound",
-    "get_include": "_include",
+    "get_include": "_versions",
     "gp_bounds": "bound",
     "gp_kl": "bound",
     "learn": "learning.run",

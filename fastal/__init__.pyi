@@ -13,7 +13,7 @@ from . import runs as runs
 from . import simulation as simulation
 from . import stopping as stopping
 from . import studies as studies
-from ._include import get_include as get_include
+from ._versions import get_include as get_include
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl

@@ -1,8 +1,14 @@
-"""One progress bar for whatever takes long: tqdm's, or nothing."""
+"""What a person may see of work that takes long: one progress bar (of tqdm, or none), and messages."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Self
+
+# Messages of the library: silent until somebody listens. Only what happens seldom is told (how a
+# campaign ended, a fit of hyper-parameters, a simulation), never a bound.
+logger = logging.getLogger("fastal")
+logger.addHandler(logging.NullHandler())
 
 
 class ProgressBar:

@@ -1,7 +1,8 @@
-"""What to paste into a bug report."""
+"""What is installed, and where: for bug reports and for compilers."""
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -27,3 +28,20 @@ def show_versions() -> None:
             print(f"{name:15} {version(name)}")
         except PackageNotFoundError:
             print(f"{name:15} not installed")
+
+
+def get_include() -> str:
+    """Return the folder of ``fastal.h``, for the include path of an extension in C or C++.
+
+    Returns
+    -------
+    str
+        Its path.
+
+    Examples
+    --------
+    >>> import os, fastal
+    >>> os.path.isfile(os.path.join(fastal.get_include(), "fastal.h"))
+    True
+    """
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")

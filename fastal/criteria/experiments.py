@@ -548,10 +548,6 @@ class GroundTruth(ModelCriterion):
             if not len(self.y_test):
                 raise ValueError("`X_test` must have at least one row, got 0")
 
-    def __repr__(self) -> str:
-        rows = "None, None" if self.y_test is None else f"<{len(self.y_test)} rows>"
-        return f"GroundTruth({rows}, threshold={self.threshold!r})"
-
     def _passes(self, value: float) -> bool:
         return value >= self.threshold
 

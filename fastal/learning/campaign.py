@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
+from fastal._progress import logger
 from fastal._types import Array, Ints
 from fastal.learning.choose import choose
 from fastal.learning.elsewhere import PoolElsewhere
@@ -417,6 +418,7 @@ class Campaign:
         self.gp, self._selection, self._model = gp, selection, model
         self._untold, self._stale = "fit", False
         refits.fits = fits
+        logger.debug("fit %d, to %d labels: %r", len(fits), len(y), gp)
         self._tell_news()
 
     def _note_fit_before(self, new: Refit | None = None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal._progress import ProgressBar
+from fastal._progress import ProgressBar, logger
 from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
@@ -183,7 +183,7 @@ class Run:
         """p-value of the runs test after each bound."""
         settings = {}
         if isinstance(self.stopper, Stopper):
-            settings = self.stopper.get_params() | {"gp": None}
+            settings = self.stopper.get_params(deep=False) | {"gp": None}
         again = Stopper(**settings)
         again.extend(self.bounds)
         return again.trace().p_values
@@ -457,7 +457,9 @@ def run_campaign(
         with learner._lock():
             # who was called with the learner may go on with it
             stopper = learner.stopper if on_label is None else learner.stopper.copy()
-            return learner._run(test, workers, stopper)
+            run = learner._run(test, workers, stopper)
+            logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
+            return run
     finally:
         if driving:
             learner._driven = False

@@ -535,7 +535,7 @@ class LookAhead(Criterion):
         if self.paper:
             return "LookAhead(paper=True)"
         name = "eps" if self.price is None else "price"
-        return f"LookAhead({name}={getattr(self, name):g})"
+        return f"LookAhead({name}={getattr(self, name)!r})"
 
     _version = 2
 

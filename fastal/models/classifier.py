@@ -14,7 +14,7 @@ from fastal._state import damaged_state, state_values
 from fastal._types import Array, Ints
 from fastal.bound import gaussian_kl
 from fastal.models.buffers import CAPACITY
-from fastal.models.prior import KernelModel, scale_text
+from fastal.models.prior import KernelModel
 
 # Inputs that are predicted at once: their whitened covariances with 200 labels fit into the cache.
 PANEL = 128
@@ -156,12 +156,12 @@ class LaplaceClassifier(KernelModel):
         """What stands for the negative class, -1 or 0; None while no label has said so."""
         return self._now.negative
 
-    def __repr__(self) -> str:
-        return (
-            f"LaplaceClassifier(lengthscale={scale_text(self._scales)}, "
-            f"amplitude={self._amplitude:.6g}, link={self.link!r}, kernel={self._kernel!r}, "
-            f"kappa={self._kappa:.6g}; {self._n} labels)"
-        )
+    _settings = ("lengthscale", "amplitude", "link", "kernel", "kappa")
+
+    def _take_settings(self, changed: LaplaceClassifier) -> None:
+        self._kernel, self._kind = changed._kernel, changed._kind
+        self._scales, self._variance = changed._scales, changed._variance
+        self._link, self._kappa, self._now = changed._link, changed._kappa, changed._now
 
     # Growing.
 

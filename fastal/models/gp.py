@@ -15,7 +15,6 @@ from fastal._types import Array
 from fastal.models import posterior
 from fastal.models.buffers import Now, expected_features
 from fastal.models.growing import FAR, GrowingProcess
-from fastal.models.prior import scale_text
 
 
 class GaussianProcess(GrowingProcess):
@@ -88,13 +87,12 @@ class GaussianProcess(GrowingProcess):
         self._warned = self._at_edge = False
         self._clear(scale, check.positive("noise", noise), variance, check.real("mean", mean))
 
-    def __repr__(self) -> str:
-        n, kept = self._now
-        return (
-            f"GaussianProcess(lengthscale={scale_text(kept.lengthscale)}, noise={kept.noise:.6g}, "
-            f"amplitude={kept.amplitude:.6g}, mean={kept.mean:.6g}, kernel={self._kernel!r}; "
-            f"{n} labels)"
-        )
+    _settings = ("lengthscale", "noise", "amplitude", "mean", "kernel")
+
+    def _take_settings(self, changed: GaussianProcess) -> None:
+        self._kernel, self._kind = changed._kernel, changed._kind
+        self._at_edge = False
+        self._clear(*changed._parameters)
 
     @property
     def at_edge(self) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _memory
 from fastal import _validation as check
-from fastal._progress import ProgressBar
+from fastal._progress import ProgressBar, logger
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import _prepare, _settings
 from fastal.simulation.result import Simulation, _Table
@@ -153,6 +153,7 @@ def simulate(
                     table.put(Chunk.unpack(packed))
                 except (ValueError, IndexError, UnicodeDecodeError) as error:
                     raise ValueError(f"`store` {kept.path!r} is damaged: {error}") from None
+        logger.info("%d runs, %d of them in the store", count, table.n_done)
         arrays = (
             (data.Z, data.y) if plan.test_on_rest else (data.Z, data.y, data.test_Z, data.test_y)
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastal import _params
 from fastal import _validation as check
 from fastal._core import bound_scalar
 from fastal._core.rule import CompiledRule
@@ -691,14 +692,17 @@ class ByBounds(Criterion):
         Parameters
         ----------
         deep : bool
-            Accepted for scikit-learn; there is nothing deeper.
+            Whether to add those of `gp`, as ``gp__noise``.
 
         Returns
         -------
         dict
             Argument to value.
         """
-        return {name: getattr(self, name) for name in (*self._settings, "gp")}
+        return super().get_params(deep)
+
+    def _param_names(self) -> tuple[str, ...]:
+        return (*self._settings, "gp")
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; the bounds are judged anew, from the first on.
@@ -713,11 +717,11 @@ class ByBounds(Criterion):
         Criterion
             The criterion itself.
         """
-        known = self.get_params()
-        for name in params:
-            if name not in known:
-                check.option("params", name, tuple(known))
-        changed = type(self)(**(known | params))
+        known = self.get_params(deep=False)
+        own, inner = _params.split(params, known)
+        changed = type(self)(**(known | own))
+        for name, values in inner.items():
+            known[name].set_params(**values)
         changed.expect(self._expected)
         bounds = self.bounds
         changed._fit, changed._tracker.held = self._fit, self._fit is not None
@@ -733,9 +737,9 @@ class ByBounds(Criterion):
 
     def __repr__(self) -> str:
         default = type(self)()
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
+        changed = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
             if value != getattr(default, name)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        }
+        return _params.call_text(self, changed)

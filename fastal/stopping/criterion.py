@@ -6,8 +6,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
+from fastal import _params
 from fastal import _validation as check
 from fastal._state import FORMAT, import_home
 from fastal._threads import lock_of
@@ -180,6 +182,69 @@ class Criterion(ABC):
         new = super().__new__(cls)
         new._writing = None  # until it is needed
         return new
+
+    # scikit-learn's conventions --------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to add those of arguments that have some, as ``gp__noise``.
+
+        Returns
+        -------
+        dict
+            Argument to value.
+        """
+        deep = check.flag("deep", deep)
+        params = {name: getattr(self, name) for name in self._param_names()}
+        return _params.nested(params) if deep else params
+
+    def _param_names(self) -> tuple[str, ...]:
+        """Return the arguments of the constructor, which are attributes too."""
+        return tuple(
+            name
+            for name, argument in signature(type(self)).parameters.items()
+            if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+        )
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor, before the first number.
+
+        Parameters
+        ----------
+        **params
+            Arguments of the constructor.
+
+        Returns
+        -------
+        Criterion
+            The criterion itself.
+        """
+        known = self.get_params(deep=False)
+        own, inner = _params.split(params, known)
+        changed = type(self)(**(known | own))
+        with self._turn():
+            self._take_settings(changed)
+        for name, values in inner.items():
+            getattr(self, name).set_params(**values)
+        return self
+
+    def _take_settings(self, changed: Self) -> None:
+        """Become what `changed` is; what was seen is judged anew."""
+        if self._n_seen():
+            raise ValueError(
+                f"settings must not change after {self._n_seen()} numbers: `reset` it, or change "
+                "the settings of a clone"
+            )
+        vars(self).update(vars(changed))
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a criterion with the same settings that has seen nothing."""
+        params = self.get_params(deep=False)
+        return type(self)(**{name: _params.cloned(value) for name, value in params.items()})
 
     def _lock(self) -> OneWriter:
         """Return the lock of this criterion."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fastal import _params
 from fastal import _validation as check
 from fastal._state import FORMAT, damaged_state, state_values
 from fastal.stopping.criterion import Criterion
@@ -131,8 +132,15 @@ class Measured(Criterion):
         return at, f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
-        return f"{type(self).__name__}({said})"
+        return _params.call_text(self, self.get_params(deep=False))
+
+    def _param_names(self) -> tuple[str, ...]:
+        return self._settings
+
+    def _take_settings(self, changed: Self) -> None:
+        for measure in self._measures():
+            changed._take(measure)
+        vars(self).update({name: vars(changed)[name] for name in (*self._settings, "_steps")})
 
     def __copy__(self) -> Self:
         return self.copy()

@@ -281,8 +281,8 @@ def test_parameters_are_read_only():
     for name in ("lengthscale", "noise", "amplitude", "mean", "kernel", "n_labels"):
         with pytest.raises(AttributeError):
             setattr(gp, name, 1.0)
-    assert "lengthscale=[1. 2.]" in repr(gp)
-    assert "0 labels" in repr(gp)
+    assert "lengthscale=[1.0, 2.0]" in repr(gp)
+    assert "0 labels" in str(gp)
 
 
 # What must be refused, and leave no trace.

@@ -17,7 +17,7 @@ PACKAGE = Path(fastal.__file__).parent
 
 # Everyone may use these, and they use nobody but one another.
 BASE = {
-    "_include", "_lazy", "_memory", "_options", "_progress", "_state", "_threads", "_types", "_validation",
+    "_lazy", "_memory", "_options", "_params", "_progress", "_state", "_threads", "_types", "_validation",
     "_versions",
 }  # fmt: skip
 

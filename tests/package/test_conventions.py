@@ -1,0 +1,337 @@
+"""What people expect of an object: scikit-learn's conventions, a repr to paste, columns, no prints."""
+
+import ast
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastal
+from fastal import (
+    CrossValidation,
+    ErrorStability,
+    FixedBudget,
+    GaussianProcess,
+    GroundTruth,
+    LaplaceClassifier,
+    LookAhead,
+    MaxUncertainty,
+    MaxVariance,
+    MinLabels,
+    OverallUncertainty,
+    PACBayes,
+    RunsDistribution,
+    StabilizingPredictions,
+    StillToCome,
+    Stopper,
+    learn,
+    runs_test,
+    stopping_time,
+)
+from fastal.stopping.criterion import Criterion
+
+PACKAGE = Path(fastal.__file__).parent
+
+MODELS = [
+    GaussianProcess(),
+    GaussianProcess([1, 2.5], np.float32(0.1), amplitude=3, mean=-1, kernel="matern32"),
+    LaplaceClassifier(1 / 3, amplitude=2, link="probit", kappa=0.1),
+]
+CRITERIA = [
+    Stopper(),
+    Stopper(np.float64(0.1) / 3, window=7, fall=False, noise=0.1),
+    Stopper(gp=GaussianProcess(2.0)),
+    StillToCome(0.1, horizon=50),
+    FixedBudget(np.int64(9)),
+    MinLabels(3),
+    LookAhead(),
+    LookAhead(price=1 / 3),
+    LookAhead(paper=True),
+    CrossValidation(0.1, 4),
+    GroundTruth(None, None, 0.3),
+    GroundTruth([[1.0], [2.0]], [1, 2], 0.3),
+    MaxVariance(0.01),
+    PACBayes(0.1, 1.0),
+    StabilizingPredictions(),
+    MaxUncertainty(0.2),
+    OverallUncertainty(0.2),
+    ErrorStability(0.1),
+    (Stopper(0.01) & MinLabels(30)) | FixedBudget(200) | StillToCome(horizon=90),
+]
+ALL = [*MODELS, *CRITERIA]
+NAMES = {name: getattr(fastal, name) for name in fastal._HOME if name[0].isupper()}
+
+
+def same(a, b):
+    """Compare settings: numbers, arrays, and objects by their own settings."""
+    if hasattr(a, "get_params"):
+        return type(a) is type(b) and same(a.get_params(), b.get_params())
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return np.array_equal(a, b)
+
+
+def test_every_criterion_and_model_is_here():
+    public = {n for n, c in NAMES.items() if isinstance(c, type) and issubclass(c, Criterion)}
+    here = {type(criterion).__name__ for criterion in CRITERIA}
+    assert public - here == {"Criterion"}
+
+
+@pytest.mark.parametrize("thing", ALL, ids=lambda thing: repr(thing)[:40])
+def test_a_repr_can_be_pasted(thing):
+    again = eval(repr(thing), dict(NAMES))
+    assert same(again, thing)
+    assert repr(again) == repr(thing)
+    assert same(eval(f"[{thing!r}]", dict(NAMES))[0], thing)
+
+
+def test_a_repr_is_not_longer_than_anyone_would_paste():
+    text = repr(GroundTruth(np.zeros((500, 1)), np.zeros(500), 0.1))
+    assert text == (
+        "GroundTruth(X_test=<array of 500 rows>, y_test=<array of 500 rows>, threshold=0.1)"
+    )
+    gp = GaussianProcess()
+    gp.add(0.0, 1.0)
+    assert str(gp) == f"{gp!r} with 1 labels"
+    assert eval(repr(RunsDistribution(3, 4)), dict(NAMES)) == RunsDistribution(3, 4)
+
+
+@pytest.mark.parametrize("thing", ALL, ids=lambda thing: repr(thing)[:40])
+def test_clone(thing):
+    base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
+    twin = base.clone(thing)
+    assert type(twin) is type(thing)
+    assert twin is not thing
+    assert same(twin, thing)
+
+
+def test_a_clone_has_seen_nothing():
+    base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
+    gp = GaussianProcess(2.0)
+    gp.add(0.0, 1.0)
+    stopper = Stopper(gp=gp)
+    stopper.observe(1.0, 1.0)
+    rule = stopper | FixedBudget(1)
+    rule.members[1].push(1.0)
+    twin = base.clone(rule)
+    assert rule.stopped
+    assert not twin.stopped
+    assert twin.members[0].gp is not gp
+    assert twin.members[0].gp.n_labels == 0
+    assert len(twin.members[0].bounds) == 0
+    assert base.clone(gp).n_labels == 0
+    assert gp.n_labels == 2
+    assert base.clone([gp, stopper])[0].n_labels == 0
+
+
+def test_parameters_of_a_model():
+    gp = GaussianProcess([1.0, 2.0])
+    assert gp.set_params(noise=0.5, kernel="matern12") is gp
+    assert (gp.noise, gp.kernel) == (0.5, "matern12")
+    twin = GaussianProcess([1.0, 2.0], 0.5, kernel="matern12")
+    assert gp.add([0.1, 0.2], 1.0) == twin.add([0.1, 0.2], 1.0)
+    before = gp.to_dict()
+    with pytest.raises(ValueError, match=r"must not change while there are labels, got 1 .*rewind"):
+        gp.set_params(noise=0.1)
+    with pytest.raises(ValueError, match=r"`params` must be one of 'lengthscale', .*, got 'scale'"):
+        gp.set_params(scale=1.0)
+    assert gp.to_dict() == before
+    gp.rewind(0)
+    with pytest.raises(ValueError, match="`noise` must be positive, got -1"):
+        gp.set_params(amplitude=5.0, noise=-1.0)
+    assert (gp.noise, gp.amplitude) == (0.5, 1.0)
+    model = LaplaceClassifier().set_params(link="probit", lengthscale=2)
+    assert repr(model) == repr(LaplaceClassifier(2, link="probit"))
+    other = LaplaceClassifier(2, link="probit")
+    assert [model.add(x, 1) for x in (0.0, 1.0)] == [other.add(x, 1) for x in (0.0, 1.0)]
+    assert model.set_params() is model
+
+
+def test_parameters_of_criteria():
+    budget = FixedBudget(9)
+    for _ in range(5):
+        budget.push(1.0)
+    assert budget.set_params(n=4).stopped_at == 4
+    assert budget.set_params(n=6).stopped_at is None
+    assert budget.push(1.0)
+    criterion = CrossValidation(0.1)
+    criterion.extend([0.5, 0.3, 0.2])
+    assert criterion.set_params(threshold=0.3).stopped_at == 2  # judged anew, from the first on
+    assert criterion.history.tolist() == [0.5, 0.3, 0.2]
+    with pytest.raises(ValueError, match="`folds` must be at least 2, got 1"):
+        criterion.set_params(threshold=0.4, folds=1)
+    assert criterion.threshold == 0.3
+    ahead = LookAhead(0.1).set_params(eps=0.2)
+    assert ahead.get_params() == {"eps": 0.2, "price": None, "paper": False}
+    with pytest.raises(ValueError, match="`params` must be one of 'n', got 'm'"):
+        budget.set_params(m=3)
+
+
+def test_parameters_of_parts():
+    stopper = Stopper(gp=GaussianProcess())
+    assert stopper.get_params()["gp__noise"] == 0.01
+    assert "gp__noise" not in stopper.get_params(deep=False)
+    assert stopper.set_params(gp__noise=0.5, alpha=0.1).gp.noise == 0.5
+    rule = (stopper & MinLabels(30)) | FixedBudget(200)
+    params = rule.get_params()
+    assert params["members"] == rule.members
+    assert (params["0__0__alpha"], params["0__0__gp__noise"], params["1__n"]) == (0.1, 0.5, 200)
+    assert set(rule.get_params(deep=False)) == {"members"}
+    assert rule.set_params(**{"0__1__n": 7, "1__n": 50}) is rule
+    assert repr(rule.members[0].members[1]) == "MinLabels(7)"
+    for bad in ("2__n", "n", "0__2__n", "1__m", "members"):
+        with pytest.raises(ValueError, match="`params` must "):
+            rule.set_params(**{bad: 3})
+    with pytest.raises(ValueError, match=r"such as '0__...', got '0'"):
+        rule.set_params(**{"0": Stopper()})
+
+
+def test_a_criterion_of_ones_own():
+    class Every(Criterion):
+        def __init__(self, n, *, offset=0):
+            self.n, self.offset, self.seen = n, offset, 0
+
+        def push(self, r):
+            self.seen += 1
+            return self.stopped
+
+        def reset(self):
+            self.seen = 0
+            return self
+
+        @property
+        def stopped_at(self):
+            return self.n if self.seen >= self.n else None
+
+        @property
+        def history(self):
+            return np.arange(self.seen)
+
+        @property
+        def reason(self):
+            return "counted"
+
+        def to_dict(self):
+            return {}
+
+    own = Every(3)
+    assert own.get_params() == {"n": 3, "offset": 0}
+    assert own.set_params(offset=2).offset == 2
+    own.push(1.0)
+    assert own.__sklearn_clone__().seen == 0
+    with pytest.raises(ValueError, match="settings must not change after 1 numbers: `reset` it"):
+        own.set_params(n=5)
+    assert own.n == 3
+
+
+# Columns -----------------------------------------------------------------------------------------
+
+Y = np.round(np.random.default_rng(0).standard_normal(30), 3)
+DAYS = pd.date_range("2026-01-01", periods=30)
+
+
+def columns():
+    """Return the same numbers in what people keep them in."""
+    yield "list", Y.tolist()
+    yield "series", pd.Series(Y, index=DAYS)
+    yield "frame", pd.DataFrame({"y": Y})
+    yield "dated frame", pd.DataFrame({"y": Y}, index=DAYS)
+    yield "nullable", pd.Series(Y, dtype="Float64")
+
+
+def arrow_columns(module):
+    if module == "polars":
+        pl = pytest.importorskip("polars", reason="polars is not installed")
+        return [pl.Series("y", Y), pl.DataFrame({"y": Y})]
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return [pa.array(Y), pa.chunked_array([Y[:9], Y[9:]]), pa.table({"y": Y})]
+
+
+def check_column(column):
+    assert runs_test(column) == runs_test(Y)
+    assert stopping_time(column) == stopping_time(Y)
+    stopper = Stopper()
+    stopper.extend(column)
+    np.testing.assert_array_equal(stopper.bounds, Y)
+    gp = GaussianProcess()
+    twin = GaussianProcess()
+    x = np.linspace(0, 3, 30)
+    np.testing.assert_array_equal(gp.add_batch(x, column), twin.add_batch(x, Y))
+    np.testing.assert_array_equal(gp.predict(column), twin.predict(Y))
+    run = learn(column, column, gp=GaussianProcess(), stopper=Stopper(), seed=0, max_labels=9)
+    assert run.indices.tolist() == learn(
+        Y, Y, gp=GaussianProcess(), stopper=Stopper(), seed=0, max_labels=9
+    ).indices.tolist()  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "column"), list(columns()))
+def test_columns(name, column):
+    check_column(column)
+
+
+@pytest.mark.parametrize("module", ["polars", "pyarrow"])
+def test_columns_of_polars_and_arrow(module):
+    for column in arrow_columns(module):
+        check_column(column)
+
+
+def test_frames_of_several_columns_are_inputs():
+    X = pd.DataFrame({"a": Y, "b": Y**2}, index=DAYS)
+    gp, twin = GaussianProcess(), GaussianProcess()
+    assert gp.add_batch(X, pd.Series(Y, index=DAYS)).tolist() == (
+        twin.add_batch(X.to_numpy(), Y).tolist()
+    )
+    assert runs_test(X, axis=0).n_runs.tolist() == [runs_test(X[c]).n_runs for c in X]
+    with pytest.raises(ValueError, match=r"`y` must be one-dimensional, got shape \(30, 2\)"):
+        GaussianProcess().add_batch(Y, X)
+    with pytest.raises(TypeError, match="must hold real numbers, got dtype"):
+        runs_test(pd.DataFrame({"day": DAYS}))
+
+
+# Prints and messages -----------------------------------------------------------------------------
+
+# The command line, a function whose work it is, and a script that makes a table.
+PRINTING = {"_versions.py", "stopping/make_sequential.py"}
+
+
+def prints(text):
+    """Return the lines of a module that print."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name | ast.Attribute)
+        and ast.unparse(node.func) in ("print", "sys.stdout.write", "sys.stderr.write")
+    ]
+
+
+def test_the_library_prints_nothing():
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith("cli/") or name in PRINTING:
+            continue
+        if lines := prints(path.read_text(encoding="utf-8")):
+            found[name] = lines
+    for path in PACKAGE.rglob("*.pyx"):
+        if "print(" in path.read_text(encoding="utf-8"):
+            found[path.name] = []
+    assert found == {}
+    assert prints("def f():\n    print(1)\n    sys.stdout.write('')") == [2, 3]  # it can fail
+
+
+def test_messages_go_to_the_logger(caplog, capsys):
+    with caplog.at_level(logging.DEBUG, logger="fastal"):
+        run = learn(Y, Y, stopper=StillToCome(), seed=0, max_labels=12)
+    texts = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert ("INFO", f"12 of 30 labels; {run.verdict}") in texts
+    fits = [text for level, text in texts if level == "DEBUG"]
+    assert len(fits) == len(run.refits)
+    assert fits[0].startswith("fit 1, to 5 labels: GaussianProcess(lengthscale=")
+    assert {record.name for record in caplog.records} == {"fastal"}
+    assert capsys.readouterr() == ("", "")
+    assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("fastal").handlers)
