@@ -13,6 +13,7 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learning.learner",
+    "BayesianLogistic": "models.logistic",
     "Comparison": "studies.comparison",
     "Criterion": "stopping.criterion",
     "CrossValidation": "criteria.experiments",

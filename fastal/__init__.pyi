@@ -34,6 +34,7 @@ from .lookahead.gain import Forecast as Forecast
 from .lookahead.gain import forecast as forecast
 from .models.classifier import LaplaceClassifier as LaplaceClassifier
 from .models.gp import GaussianProcess as GaussianProcess
+from .models.logistic import BayesianLogistic as BayesianLogistic
 from .runs import RunsDistribution as RunsDistribution
 from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method
