@@ -1,4 +1,4 @@
-"""BayesianLogistic: classification of many classes, on given features, that grows label by label."""
+"""BayesianLogistic: many classes on given features, a model that grows label by label."""
 
 from __future__ import annotations
 
@@ -116,13 +116,9 @@ class BayesianLogistic:
     >>> round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1.0], 2), 4)
     (0.765, 1.7554)
     >>> model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3)
-    fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
     array([[0.512, 0.185, 0.303],
            [0.267, 0.166, 0.567]])
     >>> model.predict([[1.0, 0.0], [1.0, 1.0]])
-    fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-    array([[0.512, 0.185, 0.303],
-           [0.267, 0.166, 0.567]]) True
     array([0, 2])
     """
 
@@ -229,17 +225,8 @@ class BayesianLogistic:
         >>> from fastal import BayesianLogistic
         >>> model = BayesianLogistic(2, 4)
         >>> round(model.add([0.5, 1.0], 3), 4)
-        fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
         0.4082
         >>> model.n_labels
-        fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
         1
         """
         label = self._labels("y", check.real("y", y), 1)
@@ -272,12 +259,6 @@ class BayesianLogistic:
         >>> from fastal import BayesianLogistic
         >>> model = BayesianLogistic(1, 3)
         >>> model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4)
-        fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
         array([0.2884, 0.118 , 1.5015])
         """
         inputs = check.points("X", X, self._features)
@@ -358,8 +339,8 @@ class BayesianLogistic:
     ) -> tuple[Array, Array, Array, Array, int, tuple[int, int]]:
         """Return mode and probabilities, the covariance near it and its reference, and the work."""
         V, P = np.ascontiguousarray(V), np.empty((len(y), self._classes))
-        total = renewals = 0
-        for _ in range(MOST_ROUNDS):
+        total = 0
+        for renewals in range(MOST_ROUNDS):
             status, steps = softmax.climb(Z, y, V, self._E, S, P, goal, slow)
             total += steps
             if status == softmax.FOUND:
@@ -369,7 +350,6 @@ class BayesianLogistic:
             # the second time in vain: all of it
             least = 0.1 * MOVES if renewals == 0 else 0.0
             S, Q, age = self._renewed(Z, P, S, Q, age, least)
-            renewals += 1
         raise self._lost(len(y) - 1)
 
     def _renewed(
@@ -453,16 +433,6 @@ class BayesianLogistic:
         >>> _ = model.add([1.0], 2)
         >>> mean, var = model.logits([[1.0]], return_var=True)
         >>> mean.round(4), var.round(4)
-        fix mean, var = model.logits([[1.0]], return_var=True) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix round(model.log_marginal_likelihood(), 6) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
-        -1.121184 True False False False False
         (array([[-0.2448, -0.2448,  0.4897]]), array([[0.5229, 0.5229, 0.4849]]))
         """
         wanted = check.flag("return_var", return_var)
@@ -509,18 +479,6 @@ class BayesianLogistic:
         >>> model = BayesianLogistic(1, 3)
         >>> _ = model.add_batch([[1.0], [1.0]], [2, 2])
         >>> model.predict_proba([[1.0], [-1.0]]).round(4)
-        fix _ = model.add_batch([[1.0], [1.0]], [2, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0], [-1.0]]) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix mean.round(4), var.round(4) -> fix mean, var = model.logits([[1.0]], return_var=True) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix round(model.log_marginal_likelihood(), 6) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
-        -1.121184 True False False False False
-        (array([[-0.2448, -0.2448,  0.4897]]), array([[0.5229, 0.5229, 0.4849]])) True False False False
-        array([2, 0]) True False False False
         array([[0.2181, 0.2181, 0.5638],
                [0.419 , 0.419 , 0.1621]])
         """
@@ -556,17 +514,6 @@ class BayesianLogistic:
         >>> model = BayesianLogistic(1, 3)
         >>> _ = model.add([1.0], 2)
         >>> model.predict([[1.0], [-1.0]])
-        fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix mean.round(4), var.round(4) -> fix mean, var = model.logits([[1.0]], return_var=True) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix round(model.log_marginal_likelihood(), 6) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
-        -1.121184 True False False False False
-        (array([[-0.2448, -0.2448,  0.4897]]), array([[0.5229, 0.5229, 0.4849]])) True False False False
         array([2, 0])
         """
         found: Ints = np.argmax(softmax.logits(self._look(X), self._now.V, self._E), axis=1)
@@ -596,20 +543,6 @@ class BayesianLogistic:
         >>> model = BayesianLogistic(1, 3)
         >>> _ = model.add_batch([[1.0], [1.0]], [2, 2])
         >>> model.replay_errors([[1.0]], [2])[1].round(4)
-        fix _ = model.add_batch([[1.0], [1.0]], [2, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.predict_proba([[1.0], [-1.0]]).round(4) -> fix _ = model.add_batch([[1.0], [1.0]], [2, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0], [-1.0]]) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix mean.round(4), var.round(4) -> fix mean, var = model.logits([[1.0]], return_var=True) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix round(model.log_marginal_likelihood(), 6) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
-        -1.121184 True False False False False
-        (array([[-0.2448, -0.2448,  0.4897]]), array([[0.5229, 0.5229, 0.4849]])) True False False False
-        array([2, 0]) True False False False
-        array([[0.2181, 0.2181, 0.5638],
-               [0.419 , 0.419 , 0.1621]]) True False False False
         array([0.5275, 0.4362])
         """
         inputs = check.points("X", X, self._features)
@@ -640,15 +573,6 @@ class BayesianLogistic:
         >>> model = BayesianLogistic(1, 3)
         >>> _ = model.add([1.0], 2)
         >>> round(model.log_marginal_likelihood(), 6)
-        fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
         -1.121184
         """
         now = self._now
@@ -672,13 +596,6 @@ class BayesianLogistic:
         >>> model = BayesianLogistic(1, 3)
         >>> _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2])
         >>> model.bounds().round(4)
-        fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
         array([0.2884, 0.118 , 1.5015])
         """
         now = self._now
@@ -708,11 +625,6 @@ class BayesianLogistic:
         >>> _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2])
         >>> model.rewind(1)
         >>> model.n_labels
-        fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
         1
         """
         n = check.count("n", n)
@@ -756,14 +668,6 @@ class BayesianLogistic:
         >>> other = model.copy()
         >>> _ = other.add([1.0], 1)
         >>> model.n_labels, other.n_labels
-        fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
         (0, 1)
         """
         new = type(self).__new__(type(self))
@@ -798,22 +702,6 @@ class BayesianLogistic:
         >>> _ = model.add([0.5], 1)
         >>> again = BayesianLogistic.from_dict(model.to_dict())
         >>> np.allclose(again.predict_proba([[0.5]]), model.predict_proba([[0.5]]), atol=1e-14)
-        fix again = BayesianLogistic.from_dict(model.to_dict()) -> fix _ = model.add([0.5], 1) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix import numpy as np -> fix model.n_labels -> fix model.rewind(1) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.replay_errors([[1.0]], [2])[1].round(4) -> fix _ = model.add_batch([[1.0], [1.0]], [2, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.predict_proba([[1.0], [-1.0]]).round(4) -> fix _ = model.add_batch([[1.0], [1.0]], [2, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0], [-1.0]]) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix mean.round(4), var.round(4) -> fix mean, var = model.logits([[1.0]], return_var=True) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix round(model.log_marginal_likelihood(), 6) -> fix _ = model.add([1.0], 2) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels, other.n_labels -> fix _ = other.add([1.0], 1) -> fix other = model.copy() -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.bounds().round(4) -> fix _ = model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.add_batch([[1.0], [1.0], [2.0]], [0, 0, 2]).round(4) -> fix model = BayesianLogistic(1, 3) -> fix from fastal import BayesianLogistic -> fix model.n_labels -> fix round(model.add([0.5, 1.0], 3), 4) -> fix model = BayesianLogistic(2, 4) -> fix from fastal import BayesianLogistic -> fix model.predict([[1.0, 0.0], [1.0, 1.0]]) -> fix model.predict_proba([[1.0, 0.0], [1.0, 1.0]]).round(3) -> fix round(model.add([1.0, 0.0], 0), 4), round(model.add([1.0, 1. -> (0.765, 1.7554) True
-        array([[0.512, 0.185, 0.303],
-               [0.267, 0.166, 0.567]]) True
-        array([0, 2]) True False False
-        0.4082 True
-        1 True False False
-        array([0.2884, 0.118 , 1.5015]) True False False False
-        array([0.2884, 0.118 , 1.5015]) True False False False False
-        (0, 1) True False False False
-        -1.121184 True False False False False
-        (array([[-0.2448, -0.2448,  0.4897]]), array([[0.5229, 0.5229, 0.4849]])) True False False False
-        array([2, 0]) True False False False
-        array([[0.2181, 0.2181, 0.5638],
-               [0.419 , 0.419 , 0.1621]]) True False False False
-        array([0.5275, 0.4362]) True False False False False
-        1 False False False False False False
         True
         """
         now = self._now

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fastal.reference.lookahead import forecast as forecast
     from fastal.reference.lookahead import forecast_loop as forecast_loop
     from fastal.reference.lookahead import forecast_rmse as forecast_rmse
-    from fastal.reference.models import GaussianProcess as GaussianProcess
     from fastal.reference.models import BayesianLogistic as BayesianLogistic
+    from fastal.reference.models import GaussianProcess as GaussianProcess
     from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
     from fastal.reference.models import dense_posterior as dense_posterior
     from fastal.reference.models import weak_log_posterior as weak_log_posterior
@@ -53,7 +53,8 @@ __getattr__, __dir__, __all__ = attach(
         "stopping_time",
         "bound": "gp_kl gp_bounds bound_constant gaussian_kl gp_prior_kl alquier_bound "
         "mcallester_bound",
-        "models": "BayesianLogistic GaussianProcess LaplaceClassifier dense_posterior weak_log_posterior",
+        "models": "BayesianLogistic GaussianProcess LaplaceClassifier dense_posterior "
+        "weak_log_posterior",
         "criteria": (
             "expected_loss cross_validation_error pac_bayes_bound stabilizing_predictions_stop "
             "overall_uncertainty_stop max_uncertainty_stop error_stability_stop"
