@@ -15,6 +15,8 @@ _HOME = {
     "ActiveLearner": "learning.learner",
     "BayesianLogistic": "models.logistic",
     "Comparison": "studies.comparison",
+    "ConfidenceDrop": "criteria.confidence",
+    "ConfidenceGradient": "criteria.confidence",
     "Criterion": "stopping.criterion",
     "CrossValidation": "criteria.experiments",
     "ErrorStability": "criteria.predictions",

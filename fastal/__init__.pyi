@@ -18,6 +18,8 @@ from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
 from .bound import gp_bounds as gp_bounds
 from .bound import gp_kl as gp_kl
+from .criteria.confidence import ConfidenceDrop as ConfidenceDrop
+from .criteria.confidence import ConfidenceGradient as ConfidenceGradient
 from .criteria.experiments import CrossValidation as CrossValidation
 from .criteria.experiments import GroundTruth as GroundTruth
 from .criteria.experiments import MaxVariance as MaxVariance

@@ -21,6 +21,8 @@ HOMES = {
     "AnyOf": "fastal.stopping.compose",
     "AsBoundsCome": "fastal.studies.campaign",
     "BayesianLogistic": "fastal.models.logistic",
+    "ConfidenceDrop": "fastal.criteria.confidence",
+    "ConfidenceGradient": "fastal.criteria.confidence",
     "CrossValidation": "fastal.criteria.experiments",
     "ErrorStability": "fastal.criteria.predictions",
     "FixedBudget": "fastal.stopping.budget",

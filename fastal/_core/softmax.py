@@ -33,7 +33,7 @@ MOST_STEPS = 500
 MOST_HALVINGS = 60
 
 # A probability that is smaller than this counts as this large where its movement is measured.
-FLOOR = 0.2
+FLOOR = 0.1
 
 
 def contrasts(classes: int) -> Array:
@@ -149,18 +149,42 @@ def mirror(S: Array) -> None:
 
 
 @jit
+def variance(p: Array, f: Array) -> float:
+    """Return the variance of the values f under the probabilities p; both (k,)."""
+    mean = 0.0
+    for c in range(f.size):
+        mean += p[c] * f[c]
+    total = 0.0
+    for c in range(f.size):
+        total += p[c] * (f[c] - mean) ** 2
+    return total
+
+
+@jit
+def spread(Z: Array, change: Array, E: Array, P: Array) -> float:
+    """Return sum_i Var_{p_i}(E A z_i), for A = `change`, (m, d): vec A^T (H - I) vec A."""
+    F = logits(Z, change, E)
+    total = 0.0
+    for i in range(F.shape[0]):
+        total += variance(P[i], F[i])
+    return total
+
+
+@jit
 def climb(
     Z: Array, y: Ints, V: Array, E: Array, S: Array, P: Array, goal: float, slow: float
 ) -> tuple[int, int]:
-    """Climb from V to the mode by steps S g; return a status and the number of steps.
+    """Climb from V to the mode by conjugate gradients; return a status and the number of steps.
 
-    V is overwritten; P, (n, k), has the probabilities at it. S : (m d, m d), the inverse of a
-    precision near that of the mode. What is left to the mode, in posterior standard deviations, is
-    about `goal` at the end. SLOW: steps shrink by less than a factor `slow`, or had to be halved;
-    an S of this place will do better.
+    The gradient times S is Newton's step where S is the inverse of the precision at V; where it is
+    near that, conjugate directions make up for it. V is overwritten; P, (n, k), has the
+    probabilities at it.  S : (m d, m d).
+    What is left to the mode at the end, in posterior standard deviations, is about `goal`. SLOW:
+    steps shrink by less than a factor `slow`, or had to be halved; an S of this place does better.
     """
     m, d = V.shape
     before = math.inf
+    direction, g_before = np.zeros((m, d)), np.zeros((m, d))
     value = evaluate(Z, y, V, E, P)
     for steps in range(1, MOST_STEPS + 1):
         g = gradient(Z, y, V, E, P)
@@ -171,11 +195,18 @@ def climb(
             return LOST, steps
         if size <= goal:
             return FOUND, steps
+        # Polak and Ribiere
+        turn = 0.0 if steps == 1 else max(np.sum((g - g_before) * step) / before**2, 0.0)
+        direction = step + turn * direction
+        g_before = g
+        # the length to the maximum of the quadratic approximation at V
+        share = np.sum(g * direction)
+        share /= np.sum(direction * direction) + spread(Z, direction, E, P)
+        whole = share
         lowest = value - SLACK * (1.0 + abs(value))
-        share = 1.0
         good = False
         for _ in range(MOST_HALVINGS):
-            tried = V + share * step
+            tried = V + share * direction
             reached = evaluate(Z, y, tried, E, P)
             if reached >= lowest:
                 good = True
@@ -191,7 +222,7 @@ def climb(
         # what is left shrinks as the steps do
         if steps > 1 and (rate * size <= goal or (size <= SMALL and rate > 0.5)):
             return FOUND, steps
-        if share < 1.0 or (steps > 1 and rate > slow):
+        if share < whole or (steps > 1 and rate > slow):
             return SLOW, steps
     return LOST, MOST_STEPS
 
@@ -273,28 +304,6 @@ def lower_covariance(S: Array, B: Array, M: Array) -> Array:
             new[r, c] = x
             new[c, r] = x
     return new
-
-
-@jit
-def variance(p: Array, f: Array) -> float:
-    """Return the variance of the values f under the probabilities p; both (k,)."""
-    mean = 0.0
-    for c in range(f.size):
-        mean += p[c] * f[c]
-    total = 0.0
-    for c in range(f.size):
-        total += p[c] * (f[c] - mean) ** 2
-    return total
-
-
-@jit
-def spread(Z: Array, change: Array, E: Array, P: Array) -> float:
-    """Return sum_i Var_{p_i}(E A z_i), for A = `change`, (m, d): vec A^T (H - I) vec A."""
-    F = logits(Z, change, E)
-    total = 0.0
-    for i in range(F.shape[0]):
-        total += variance(P[i], F[i])
-    return total
 
 
 @jit

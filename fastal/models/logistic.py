@@ -21,7 +21,7 @@ EXACT = 256
 
 # With more weights: when a probability of a labelled input has moved by more than this share of
 # itself since its curvature was taken (of `softmax.FLOOR`, if it is smaller).
-MOVES = 0.5
+MOVES = 0.4
 
 # What is left to the mode, in posterior standard deviations.
 GOAL_EXACT, GOAL = 1e-12, 1e-8
@@ -102,8 +102,8 @@ class BayesianLogistic:
     Up to 256 weights everything is exact up to rounding: each label takes the curvatures of all
     labels anew. With more, the covariance is updated by a term of rank k - 1 per label, in
     O((d k)^2 k), and old curvatures are taken anew where a probability of a labelled input has
-    moved by half of itself since (by 0.1, if it is below 0.2). The mode is exact, to 1e-8 posterior
-    standard deviations; ``r_t`` lacks a term of the second order in the change of the old
+    moved by 40 % of itself since (by 0.04, if it is below 0.1). The mode is exact, to 1e-8
+    posterior standard deviations; ``r_t`` lacks a term of the second order in the change of the old
     curvatures (see the theory page).
 
     Threads may share a model: changes wait for one another, and none is lost. A reader sees the
