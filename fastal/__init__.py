@@ -13,7 +13,10 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learning.learner",
+    "BayesianLogistic": "models.logistic",
     "Comparison": "studies.comparison",
+    "ConfidenceDrop": "criteria.confidence",
+    "ConfidenceGradient": "criteria.confidence",
     "Criterion": "stopping.criterion",
     "CrossValidation": "criteria.experiments",
     "ErrorStability": "criteria.predictions",

@@ -19,6 +19,8 @@ from .bound import bound_constant as bound_constant
 from .bound import gaussian_kl as gaussian_kl
 from .bound import gp_bounds as gp_bounds
 from .bound import gp_kl as gp_kl
+from .criteria.confidence import ConfidenceDrop as ConfidenceDrop
+from .criteria.confidence import ConfidenceGradient as ConfidenceGradient
 from .criteria.experiments import CrossValidation as CrossValidation
 from .criteria.experiments import GroundTruth as GroundTruth
 from .criteria.experiments import MaxVariance as MaxVariance
@@ -35,6 +37,7 @@ from .lookahead.gain import Forecast as Forecast
 from .lookahead.gain import forecast as forecast
 from .models.classifier import LaplaceClassifier as LaplaceClassifier
 from .models.gp import GaussianProcess as GaussianProcess
+from .models.logistic import BayesianLogistic as BayesianLogistic
 from .runs import RunsDistribution as RunsDistribution
 from .runs import RunsTest2SampResult as RunsTest2SampResult
 from .runs import RunsTestResult as RunsTestResult

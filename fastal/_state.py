@@ -20,6 +20,9 @@ HOMES = {
     "AllOf": "fastal.stopping.compose",
     "AnyOf": "fastal.stopping.compose",
     "AsBoundsCome": "fastal.studies.campaign",
+    "BayesianLogistic": "fastal.models.logistic",
+    "ConfidenceDrop": "fastal.criteria.confidence",
+    "ConfidenceGradient": "fastal.criteria.confidence",
     "CrossValidation": "fastal.criteria.experiments",
     "ErrorStability": "fastal.criteria.predictions",
     "FixedBudget": "fastal.stopping.budget",
@@ -49,7 +52,8 @@ def import_home(kind: str) -> None:
 def restore_model(state: Any) -> Any:
     """Return the model that its `to_dict` described: a Gaussian process if it does not say."""
     kind = state.get("kind") if isinstance(state, dict) else None
-    name = kind if kind in ("GaussianProcess", "LaplaceClassifier") else "GaussianProcess"
+    models = ("BayesianLogistic", "GaussianProcess", "LaplaceClassifier")
+    name = kind if kind in models else "GaussianProcess"
     return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from fastal._lazy import attach
 
 if TYPE_CHECKING:
+    from fastal.criteria.confidence import ConfidenceDrop as ConfidenceDrop
+    from fastal.criteria.confidence import ConfidenceGradient as ConfidenceGradient
+    from fastal.criteria.confidence import confidence_drop_stop as confidence_drop_stop
+    from fastal.criteria.confidence import confidence_gradient_stop as confidence_gradient_stop
+    from fastal.criteria.confidence import confidences as confidences
     from fastal.criteria.experiments import CrossValidation as CrossValidation
     from fastal.criteria.experiments import GroundTruth as GroundTruth
     from fastal.criteria.experiments import MaxVariance as MaxVariance
@@ -43,6 +48,10 @@ __getattr__, __dir__, __all__ = attach(
             "CrossValidation GroundTruth MaxVariance PACBayes cross_validation_error "
             "cross_validation_errors expected_loss expected_losses max_variances "
             "pac_bayes_bound pac_bayes_bounds"
+        ),
+        "confidence": (
+            "ConfidenceDrop ConfidenceGradient confidence_drop_stop confidence_gradient_stop "
+            "confidences"
         ),
         "predictions": (
             "ErrorStability MaxUncertainty OverallUncertainty StabilizingPredictions "

@@ -130,9 +130,7 @@ class Campaign:
             self._selection = Unfitted(n, order, n_initial)
         else:
             room = self._room(order, n_initial)
-            self._selection = choose(
-                self.gp, self.points, order, n_initial, room, callable(acquisition)
-            )
+            self._selection = choose(self.gp, self.points, order, n_initial, room, acquisition)
         self._model: Any = self._selection.model
         self._tell_horizon()
         self.stopper.start(self._view)
@@ -455,7 +453,7 @@ class Campaign:
             new = Unfitted(len(points), order, self.n_initial)
         else:
             room = max(room, len(rows))
-            new = choose(gp, points, order, self.n_initial, room, callable(self.acquisition))
+            new = choose(gp, points, order, self.n_initial, room, self.acquisition)
         for row in self._skipped:
             new.skip(row)
         if new.compilable and not self._noises:

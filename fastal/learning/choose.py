@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastal._types import Ints
-from fastal.learning.classes import ClassSelection
+from fastal.learning.classes import ClassSelection, ManyClassSelection
 from fastal.learning.distributed.pool import DaskPool
 from fastal.learning.eager import EagerSelection
 from fastal.learning.elsewhere import StoredPool
 from fastal.learning.lazy import LazySelection
 from fastal.models.classifier import LaplaceClassifier
+from fastal.models.gp import GaussianProcess
+from fastal.models.logistic import BayesianLogistic
 
 if TYPE_CHECKING:
-    from fastal.learning.inputs import Model
+    from fastal.learning.inputs import Acquisition, Model
     from fastal.learning.selection import Selection
 
 # Below this many points the eager selection is the faster one.
@@ -21,9 +23,9 @@ EAGER_BELOW = 2048
 
 
 def choose(
-    gp: Model, points: Any, order: Ints, n_initial: int, capacity: int, all_means: bool
+    gp: Model, points: Any, order: Ints, n_initial: int, capacity: int, acquisition: Acquisition
 ) -> Selection:
-    """Return the selection for a model and a pool; `all_means`: somebody asks for all means.
+    """Return the selection for a model and a pool; a callable acquisition asks for all means.
 
     points : array, shape (n, d), or the rows of a dask array.
     """
@@ -31,7 +33,9 @@ def choose(
         return _on_workers(gp, points, order, n_initial, capacity)
     if isinstance(gp, LaplaceClassifier):
         return ClassSelection(gp, points, order, n_initial, capacity)
-    kind = EagerSelection if all_means or len(points) < EAGER_BELOW else LazySelection
+    if isinstance(gp, BayesianLogistic):
+        return ManyClassSelection(gp, points, order, n_initial, capacity, acquisition == "entropy")
+    kind = EagerSelection if callable(acquisition) or len(points) < EAGER_BELOW else LazySelection
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )
@@ -44,7 +48,7 @@ def _on_workers(
     """Return the selection for the rows of a dask array."""
     from fastal.learning.distributed.selection import DaskSelection
 
-    assert not isinstance(gp, LaplaceClassifier)  # refused before
+    assert isinstance(gp, GaussianProcess)  # others are refused before
     if len(points) < EAGER_BELOW:  # fewer than the candidates of one round
         Z = gp.prior.scale("X", points.gathered())
         return EagerSelection(gp, Z, order, n_initial, capacity)

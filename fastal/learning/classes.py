@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fastal.learning.selection import ErrorCurves
 if TYPE_CHECKING:
     from fastal._core.rule import CompiledRule
     from fastal.models.classifier import LaplaceClassifier
+    from fastal.models.logistic import BayesianLogistic
 
 
 class ClassSelection:
@@ -22,15 +23,26 @@ class ClassSelection:
     shows_variances = False
 
     def __init__(
-        self, gp: LaplaceClassifier, points: Array, order: Ints, n_initial: int, capacity: int
+        self,
+        gp: LaplaceClassifier | BayesianLogistic,
+        points: Array,
+        order: Ints,
+        n_initial: int,
+        capacity: int,
     ) -> None:
-        self.gp, self.model = gp, gp.copy()
-        self.points, self.Z = points, gp.prior.scale("X", points)
+        self.gp: Any = gp
+        self.model: Any = gp.copy()
+        self.points, self.Z = points, self._scaled(points)
         self.order, self.n_initial = order, n_initial
         self._labels: Ints = np.empty(capacity, dtype=np.int64)
         self._y, self._bounds = np.empty(capacity), np.empty(capacity)
         self.taken = np.zeros(len(points), dtype=np.bool_)
         self._marginals: tuple[Array, Array] | None = None
+
+    def _scaled(self, points: Array) -> Array:
+        """Return the points as the model wants to be asked about them."""
+        Z: Array = self.gp.prior.scale("X", points)
+        return Z
 
     @property
     def capacity(self) -> int:
@@ -77,7 +89,8 @@ class ClassSelection:
     @property
     def n_labels(self) -> int:
         """Number of labels so far."""
-        return self.model.n_labels
+        n: int = self.model.n_labels
+        return n
 
     @property
     def mean(self) -> Array:
@@ -121,7 +134,7 @@ class ClassSelection:
         self._labels[before], self._y[before] = index, y
         self._bounds[before] = np.nan  # until it is known
         try:
-            r = self.model.add(self.points[index], y)
+            r: float = self.model.add(self.points[index], y)
             self._bounds[before] = r
             return r
         except ValueError as error:
@@ -141,7 +154,7 @@ class ClassSelection:
             again.rewind(last)
             self._bounds[last] = again.add(self.points[self._labels[last]], float(self._y[last]))
 
-    def frozen(self) -> ClassSelection:
+    def frozen(self) -> Self:
         """Return another one that later labels do not change."""
         new = type(self).__new__(type(self))
         vars(new).update(vars(self))
@@ -153,4 +166,50 @@ class ClassSelection:
     def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
         """Return the errors on a test set after each label, all labels taken once more."""
         check.class_labels("test", y, None, self.model.negative_class)
+        return ErrorCurves(*self.model.replay_errors(X, y))
+
+
+class ManyClassSelection(ClassSelection):
+    """The points that a classifier of many classes chooses from."""
+
+    def __init__(
+        self,
+        gp: BayesianLogistic,
+        points: Array,
+        order: Ints,
+        n_initial: int,
+        capacity: int,
+        by_entropy: bool,
+    ) -> None:
+        super().__init__(gp, points, order, n_initial, capacity)
+        self.by_entropy = by_entropy
+
+    def _scaled(self, points: Array) -> Array:
+        return points
+
+    def _posterior(self) -> tuple[Array, Array]:
+        """Return means and variances of the logits, (n, k)."""
+        if self._marginals is None:
+            self._marginals = self.model.logits(self.points, return_var=True)
+        return self._marginals
+
+    def best(self) -> int:
+        """Return the unlabelled point whose class is least certain, the first among equals."""
+        left = np.flatnonzero(~self.taken)
+        p = self.model.predict_proba(self.points[left])
+        if self.by_entropy:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                certain = np.where(p > 0.0, p * np.log(p), 0.0).sum(axis=1)
+        else:
+            two = np.partition(p, -2, axis=1)[:, -2:]
+            certain = two[:, 1] - two[:, 0]
+        return int(left[np.argmin(certain)])
+
+    def largest_variance(self) -> float:
+        """Return the largest variance of a logit of an unlabelled point; 0.0 if there is none."""
+        return float(np.max(self.var[~self.taken], initial=0.0))
+
+    def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
+        """Return the errors on a test set after each label, all labels taken once more."""
+        check.class_numbers("test", y, None, self.model.n_classes)
         return ErrorCurves(*self.model.replay_errors(X, y))

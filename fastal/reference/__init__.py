@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from fastal.reference.bound import mcallester_bound as mcallester_bound
     from fastal.reference.campaign import Campaign as Campaign
     from fastal.reference.campaign import weak_maximum as weak_maximum
+    from fastal.reference.criteria import confidence_drop_stop as confidence_drop_stop
+    from fastal.reference.criteria import confidence_gradient_stop as confidence_gradient_stop
     from fastal.reference.criteria import cross_validation_error as cross_validation_error
     from fastal.reference.criteria import error_stability_stop as error_stability_stop
     from fastal.reference.criteria import expected_loss as expected_loss
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fastal.reference.lookahead import forecast as forecast
     from fastal.reference.lookahead import forecast_loop as forecast_loop
     from fastal.reference.lookahead import forecast_rmse as forecast_rmse
+    from fastal.reference.models import BayesianLogistic as BayesianLogistic
     from fastal.reference.models import GaussianProcess as GaussianProcess
     from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
     from fastal.reference.models import dense_posterior as dense_posterior
@@ -53,8 +56,10 @@ __getattr__, __dir__, __all__ = attach(
         "stopping_time tied_orders",
         "bound": "gp_kl gp_bounds bound_constant gaussian_kl gp_prior_kl alquier_bound "
         "mcallester_bound",
-        "models": "GaussianProcess LaplaceClassifier dense_posterior weak_log_posterior",
+        "models": "BayesianLogistic GaussianProcess LaplaceClassifier dense_posterior "
+        "weak_log_posterior",
         "criteria": (
+            "confidence_drop_stop confidence_gradient_stop "
             "expected_loss cross_validation_error pac_bayes_bound stabilizing_predictions_stop "
             "overall_uncertainty_stop max_uncertainty_stop error_stability_stop"
         ),

@@ -81,3 +81,21 @@ def error_stability_stop(gaps: ArrayLike, threshold: float) -> int | None:
         if first and gap / first <= threshold:
             return n
     return None
+
+
+def confidence_gradient_stop(confidences: list[float], threshold: float, window: int) -> int | None:
+    """Twin of `fastal.criteria.confidence_gradient_stop`, from the least ones of steps."""
+    for n in range(window + 1, len(confidences) + 1):
+        now = float(np.median(confidences[n - window : n]))
+        before = float(np.median(confidences[n - window - 1 : n - 1]))
+        if confidences[n - 1] > max(confidences[: n - 1]) and 0 < now - before < threshold:
+            return n
+    return None
+
+
+def confidence_drop_stop(confidences: list[float], rounds: int) -> int | None:
+    """Twin of `fastal.criteria.confidence_drop_stop`, from the mean confidence of each step."""
+    for n in range(rounds + 1, len(confidences) + 1):
+        if (np.diff(confidences[n - rounds - 1 : n]) < 0).all():
+            return n
+    return None

@@ -351,3 +351,87 @@ class LaplaceClassifier:
             return -_log_likelihood(self.link, float(signs[i] * f))[0]
 
         return self._average(loss, X)
+
+
+class BayesianLogistic:
+    """Twin of `fastal.BayesianLogistic`: all k weight vectors, every mode from nothing, dense."""
+
+    def __init__(self, n_features: int, n_classes: int, *, prior: float = 1.0) -> None:
+        self.d, self.k, self.prior = n_features, n_classes, prior
+        self.X: list[Array] = []
+        self.y: list[int] = []
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.y)
+
+    def log_posterior(self, weights: Array) -> float:
+        """Return the log posterior at k d weights, class by class, up to a constant."""
+        W = np.reshape(weights, (self.k, self.d))
+        value = -0.5 * float((W**2).sum()) / self.prior
+        for x, label in zip(self.X, self.y, strict=True):
+            f = W @ x
+            value += float(f[label] - f.max() - np.log(np.exp(f - f.max()).sum()))
+        return value
+
+    def derivatives(self, weights: Array) -> tuple[Array, Array]:
+        """Return the gradient of the log posterior, and minus its Hessian."""
+        W = np.reshape(weights, (self.k, self.d))
+        gradient = -W / self.prior
+        precision = np.eye(self.k * self.d) / self.prior
+        for x, label in zip(self.X, self.y, strict=True):
+            p = np.exp(W @ x - (W @ x).max())
+            p /= p.sum()
+            gradient = gradient + np.outer(np.eye(self.k)[label] - p, x)
+            precision = precision + np.kron(np.diag(p) - np.outer(p, p), np.outer(x, x))
+        return gradient.ravel(), precision
+
+    def posterior(self) -> tuple[Array, Array]:
+        """Return mode and covariance of the k d weights, by damped Newton steps from 0."""
+        w = np.zeros(self.k * self.d)
+        for _ in range(200):
+            gradient, precision = self.derivatives(w)
+            move = np.linalg.solve(precision, gradient)
+            step = 1.0
+            while step > 1e-9 and (
+                self.log_posterior(w + step * move) < self.log_posterior(w) - 1e-10
+            ):
+                step /= 2
+            w = w + step * move
+            if float(np.abs(move).max()) < 1e-9:  # squared by the next step
+                break
+        return w, np.linalg.inv(self.derivatives(w)[1])
+
+    def add(self, x: ArrayLike, y: int) -> float:
+        """Divergence of the dense posteriors of all weights before and after the label."""
+        before = self.posterior()
+        self.X.append(np.atleast_1d(np.asarray(x, dtype=float)))
+        self.y.append(int(y))
+        return gaussian_kl(*before, *self.posterior())
+
+    def at_inputs(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return mean and covariance of the contrasts of the logits, input by input."""
+        w, cov = self.posterior()
+        # any k - 1 differences will do
+        D = np.eye(self.k)[1:] - np.eye(self.k)[0]
+        A = np.vstack([np.kron(D, x[None, :]) for x in np.atleast_2d(np.asarray(X, dtype=float))])
+        return A @ w, A @ cov @ A.T
+
+    def log_marginal_likelihood(self) -> float:
+        """Return the log posterior at the mode plus the volume of the Gaussian there."""
+        w, cov = self.posterior()
+        log_det = np.linalg.slogdet(cov)[1] - self.k * self.d * math.log(self.prior)
+        return float(self.log_posterior(w) + 0.5 * log_det)
+
+    def predict_proba(self, X: ArrayLike, draws: int = 20000, seed: int = 0) -> Array:
+        """Return the average of the softmax over draws from the posterior."""
+        w, cov = self.posterior()
+        rng = np.random.default_rng(seed)
+        W = rng.multivariate_normal(w, cov, size=draws, method="cholesky")
+        rows = []
+        for x in np.atleast_2d(np.asarray(X, dtype=float)):
+            f = W.reshape(draws, self.k, self.d) @ x
+            p = np.exp(f - f.max(axis=1, keepdims=True))
+            rows.append((p / p.sum(axis=1, keepdims=True)).mean(axis=0))
+        return np.array(rows)

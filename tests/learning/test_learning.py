@@ -470,7 +470,11 @@ USED.add(0.0, 0.0)
             "`y` must be finite, got inf at index 2",
         ),
         ({"gp": USED}, ValueError, "`gp` must have no labels, got 1"),
-        ({"gp": 1.5}, TypeError, "`gp` must be a GaussianProcess or LaplaceClassifier, got 1.5"),
+        (
+            {"gp": 1.5},
+            TypeError,
+            "a GaussianProcess, LaplaceClassifier or BayesianLogistic, got 1.5",
+        ),
         ({"gp": None, "initial": 4}, ValueError, "`initial` must be at least 5 without a `gp`"),
         ({"gp": None, "refit": 1.0}, ValueError, "`refit` must be above 1"),
         ({"gp": GaussianProcess([1.0, 2.0])}, ValueError, r"`X` must have shape \(n, 2\)"),

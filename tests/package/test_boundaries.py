@@ -63,7 +63,7 @@ RESULTS = {
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
-    "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
+    "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "ManyClassSelection", "Criterion", "Decision",
     "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
     "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
     "no_stop_reason", "percent", "prior_loss", "rho_of", "unused", "warn_if_far", "whitened",
