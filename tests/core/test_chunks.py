@@ -145,6 +145,7 @@ def test_chunks_are_aligned_and_have_no_power_of_two():
         assert np.array_equal(found, chunk)
 
 
+@pytest.mark.skipif(not JIT, reason="slow without the JIT")
 def test_memory_that_ends_keeps_the_run(monkeypatch):
     X = np.random.default_rng(0).uniform(0, 6, (3000, 2))
     y = np.sin(X).sum(axis=1)

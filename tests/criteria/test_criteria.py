@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from numba import config
 
 from fastal import (
     ErrorStability,
@@ -335,7 +336,8 @@ def test_ground_truth_of_a_runs_own_test_set():
 def test_same_digits_for_any_number_of_threads(tmp_path):
     X, y = problem(120)
     settings = {
-        "gp": process(), "criteria": all_criteria(TEST)[:4], "n_runs": 30, "pool_size": 40,
+        "gp": process(), "criteria": all_criteria(TEST)[:4], "n_runs": 3 if config.DISABLE_JIT else 30,
+        "pool_size": 40,
         "test": "rest",
     }  # fmt: skip
     one = simulate(X, y, n_jobs=1, **settings)

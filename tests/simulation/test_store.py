@@ -100,7 +100,8 @@ def test_only_what_is_missing_is_computed(store, monkeypatch):
 
     monkeypatch.setattr(scheduler, "run_chunk", watched)
     more = study(9, store)
-    assert sorted(computed) == [5, 6, 7, 8]
+    # a chunk that takes long hands back its rest: that is asked for once more
+    assert set(computed) == {5, 6, 7, 8}
     assert_same(more, study(9))
     computed.clear()
     fewer = study(3, store)

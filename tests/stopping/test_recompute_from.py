@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numba import config
 
 from fastal import (
     ActiveLearner,
@@ -24,6 +25,11 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge
+
+many_fits = pytest.mark.skipif(
+    bool(config.DISABLE_JIT),
+    reason="fits take minutes interpreted; the kernels are tested elsewhere",
+)
 
 CRITERIA = {
     "Stopper": lambda: Stopper(),
@@ -220,6 +226,7 @@ def fitted_own(X, y, **settings):
     return gp
 
 
+@many_fits
 def test_a_fit_of_ones_own_at_the_edge_confirms_nothing():
     X, y = spread(60)
     near, far = {"lengthscale": (0.3, 0.5)}, {"lengthscale": (0.05, 5.0)}
@@ -292,6 +299,7 @@ def test_the_edge_is_kept():
         GaussianProcess.from_dict(state | {"at_edge": 1})
 
 
+@many_fits
 @pytest.mark.parametrize(
     ("settings", "edge"),
     [

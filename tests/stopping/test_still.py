@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import config
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
@@ -511,11 +512,11 @@ def test_who_fills_the_horizon_in():
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_simulate(rule):
-    result = simulate(
-        X, Y, gp=GP, stopper=rule, criteria=[rule, StillToCome(0.2)], n_runs=12, pool_size=80
-    )
-    alone = simulate(X, Y, gp=GP, stopper=rule, n_runs=12, pool_size=80, test=None)
-    for r in range(12):
+    runs = 1 if config.DISABLE_JIT else 12
+    settings = {"gp": GP, "stopper": rule, "n_runs": runs, "pool_size": 80}
+    result = simulate(X, Y, criteria=[rule, StillToCome(0.2)], **settings)
+    alone = simulate(X, Y, test=None, **settings)
+    for r in range(runs):
         rows = result.pool(r)
         run = learn(X[rows], Y[rows], gp=GP, stopper=rule, initial=[0])
         assert result.stopped_at[r] == alone.stopped_at[r] == (run.stopped_at or -1)
