@@ -16,14 +16,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import config, njit
+from numba import config, njit, types
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FLAGS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+
+# Of a kernel that another kernel calls: it is part of that one, and neither called from Python nor
+# kept by itself: what Numba would add for that takes time at the first use.
+INNER: dict[str, Any] = {"cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+@cache
+def _kernel_class(plain: type) -> type:
+    """Return Numba's class of compiled functions, with another face for compiled callers."""
+
+    class Kernel(plain):
+        @property
+        def _numba_type_(self) -> Any:
+            return types.Dispatcher(self.inner)
+
+    return Kernel
 
 
 @cache
@@ -43,19 +60,37 @@ def decorator(**more: Any) -> Callable[[Function], Function]:
         return lambda function: np.errstate(all="ignore")(function)
 
     def compiled(function: Function) -> Function:
-        kernel: Function
+        kernel: Any
         try:
             kernel = njit(**FLAGS, **more)(function)
         except RuntimeError:  # Numba's word for "no place for the cache"
             _warn_no_cache()
             kernel = njit(**FLAGS | {"cache": False}, **more)(function)
-        return kernel
+        kernel.inner = njit(**FLAGS | INNER, **more)(function)
+        kernel.__class__ = _kernel_class(type(kernel))
+        return cast("Function", kernel)
 
     return compiled
 
 
 jit = decorator()
 
+# For kernels that allocate nothing: without the counting of references to arrays, which the caller
+# holds, there is less to compile.
+jit_borrowing = decorator(_nrt=False)
+
 # Fused multiply-add in polynomials: half the latency, and one rounding fewer. Nothing is reordered,
 # so code that relies on the order of rounded operations may use it.
 jit_fused = decorator(fastmath={"contract"})
+
+
+def inlined(kernel: Function) -> Function:
+    """Return a kernel that becomes part of each compiled caller, under the caller's flags.
+
+    There is then nothing to compile but the caller. The digits are the same if both have the same
+    flags, or the kernel has no products that could be fused with sums.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        return kernel
+    function: Any = kernel
+    return cast("Function", njit(**FLAGS | INNER, inline="always")(function.py_func))

@@ -27,7 +27,7 @@ from fastal._core.chunks import CHUNK, STRIDE, aligned, chunk_at
 from fastal._core.covariance import from_squares, squared_distances
 from fastal._core.dots import dot_as_in_four, dots
 from fastal._core.ended import DONE, FAILED, FULL, STOPPED, stops
-from fastal._core.jit import jit
+from fastal._core.jit import jit, jit_borrowing
 from fastal._core.products import COLUMNS, add_block_product, add_chunk_product, squares_to
 from fastal._core.symbols import dgemm, rule_asks
 from fastal._types import Array, Ints
@@ -94,7 +94,7 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
     )
 
 
-@jit
+@jit_borrowing
 def refine(
     kind: int,
     amplitude: float,
@@ -160,7 +160,7 @@ def refine(
     return s
 
 
-@jit
+@jit_borrowing
 def sift_down(heap: Ints, var: Array, size: int, place: int) -> None:
     """Let the point at a place of the heap sink to where it belongs.
 
@@ -185,7 +185,7 @@ def sift_down(heap: Ints, var: Array, size: int, place: int) -> None:
     heap[place] = point
 
 
-@jit
+@jit_borrowing
 def best(kind: int, amplitude: float, pool: Pool) -> int:
     """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
     Z, Zl, table, _, var, level, taken, heap, _, _, _, _, _, rows, _, counters = pool
@@ -204,12 +204,12 @@ def best(kind: int, amplitude: float, pool: Pool) -> int:
         else:
             found = i
             break
-        sift_down(heap, var, size, 0)
+        sift_down(heap, var, size, np.int64(0))
     counters[HEAP] = size
     return found
 
 
-@jit
+@jit_borrowing
 def accept(
     kind: int, amplitude: float, mean: float, noise: float, pool: Pool, i: int, y: float
 ) -> tuple[int, float]:
@@ -391,7 +391,7 @@ def complete_rows(
         base[low + r] -= dots((new,), new, p)[0]
 
 
-@jit
+@jit_borrowing
 def close_panel(pool: Pool) -> None:
     """Put back the rows of L as they were computed, and order the heap anew."""
     Z, _, table, base, var, level, taken, heap, labels, _, _, _, _, rows, _, counters = pool
@@ -413,11 +413,10 @@ def close_panel(pool: Pool) -> None:
             size += 1
     counters[HEAP] = size
     for place in range(size // 2 - 1, -1, -1):
-        sift_down(heap, var, size, place)
+        sift_down(heap, var, np.int64(size), place)
 
 
-@jit
-def panel_is_full(counters: Ints) -> bool:
+def is_full(counters: Ints) -> bool:
     """Whether it is time to complete a panel: after labels 1, 4, 16, then one width each.
 
     The first labels shrink all variances: were their panels wide, most rows would be brought up to
@@ -431,6 +430,9 @@ def panel_is_full(counters: Ints) -> bool:
     else:
         end = complete + (min(width, 32) if complete < 256 else width)
     return bool(counters[LABELS] >= end)
+
+
+panel_is_full = jit(is_full)  # for compiled callers
 
 
 @jit
@@ -449,7 +451,7 @@ def complete_panel(kind: int, amplitude: float, pool: Pool) -> None:
     close_panel(pool)
 
 
-@jit
+@jit_borrowing
 def run(
     kind: int,
     amplitude: float,
@@ -462,18 +464,17 @@ def run(
     target: int,
     rule: int,
     past_stop: bool,
-    leave_panels: bool,
     told: int,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops.
 
     y : (N,), labels of all points.  order : (m,), points to label first; then the best ones.
     The bounds of all labels but the first `initial` are given to the rule at this address (0:
-    none); with `past_stop` its stop ends nothing. With `leave_panels` a full panel is left to the
-    caller. Returns (reason, status): DONE, STOPPED, FULL if another chunk is needed, or FAILED with
-    the status of `accept`.
+    none); with `past_stop` its stop ends nothing. A full panel is left to the caller. Returns
+    (reason, status): DONE, STOPPED, FULL if another chunk is needed, or FAILED with the status of
+    `accept`.
     A rule that asks for the largest variance sees a label once its panel is complete; `told` labels
-    were seen before, and the last one is not if its panel was left to the caller.
+    were seen before: the last one was not if its panel was full.
     """
     t = pool.counters[LABELS]
     asks = rule != 0 and rule_asks(rule) != 0
@@ -501,9 +502,7 @@ def run(
         i = -1
         stopped = not asks and t > initial and stops(rule, r, 0.0) and not past_stop
         if panel_is_full(pool.counters):
-            if leave_panels:
-                return (STOPPED if stopped else DONE), 0
-            complete_panel(kind, amplitude, pool)
+            return (STOPPED if stopped else DONE), 0
         if stopped:
             return STOPPED, 0
     return DONE, 0

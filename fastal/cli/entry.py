@@ -16,6 +16,7 @@ from fastal.cli.commands.reproduce import add_reproduce
 from fastal.cli.commands.run import add_run
 from fastal.cli.commands.runs import add_runs
 from fastal.cli.commands.simulate import add_simulate
+from fastal.cli.commands.warm import add_warm
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
 
@@ -136,4 +137,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_reproduce(commands)
     add_runs(commands)
     add_watch(commands)
+    add_warm(commands)
     return parser

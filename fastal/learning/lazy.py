@@ -109,18 +109,21 @@ class LazySelection(GaussianSelection):
                     self._make_room()
                 reason, status = selection_lazy.run(
                     gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, y, self.order,
-                    self.n_initial, target, rule, past_stop, threads > 1, told,
+                    self.n_initial, target, rule, past_stop, told,
                 )  # fmt: skip
                 told = self.n_labels
-                if threads > 1 and selection_lazy.panel_is_full(self.state.counters):
-                    self._complete_panel(pool.map)
+                if selection_lazy.is_full(self.state.counters):
+                    if threads > 1:
+                        self._complete_panel(pool.map)
+                    else:
+                        selection_lazy.complete_panel(gp.prior.kind, gp.amplitude, self.state)
                     told -= 1  # that label waited for its panel
                 if reason not in (DONE, FULL) or told >= target:
                     return reason, status
 
     def settle(self) -> None:
         """Complete a full panel, also one that was begun and interrupted."""
-        if not self.n_labels or not selection_lazy.panel_is_full(self.state.counters):
+        if not self.n_labels or not selection_lazy.is_full(self.state.counters):
             return
         with one_blas_thread():
             if self._blocks[0] == self.state.counters[selection_lazy.COMPLETE]:

@@ -186,7 +186,7 @@ class DaskSelection(GaussianSelection):
     def settle(self) -> None:
         """Close a full panel; workers complete it when they are asked the next time."""
         counters = self.state.counters
-        if not self.n_labels or not selection_lazy.panel_is_full(counters):
+        if not self.n_labels or not selection_lazy.is_full(counters):
             return
         panel = self._open_panel()
         before = self.names[len(self.panels) - 1] if self.panels else repr(self.root).encode()
