@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -52,6 +52,9 @@ class DaskSelection(GaussianSelection):
     """
 
     shows_variances = False  # the largest one may be that of no candidate
+    # Memory for candidates, and whether another selection may look at it.
+    _room: tuple[Array, ...] = ()
+    _room_is_mine = False
 
     def __init__(
         self, gp: GaussianProcess, points: DaskPool, order: Ints, n_initial: int, capacity: int
@@ -152,7 +155,7 @@ class DaskSelection(GaussianSelection):
         var = np.concatenate([answer.var for answer in answers])[order]
         level = np.concatenate([answer.level for answer in answers])[order]
         complete = int(self.state.counters[COMPLETE])
-        chunks = tuple(new_chunk(len(here)) for _ in range(complete // CHUNK + 1))
+        chunks = self._room_for(len(here), complete // CHUNK + 1)
         V = np.concatenate([answer.V for answer in answers])[order]
         for c, chunk in enumerate(chunks):
             part = V[:, c * CHUNK : (c + 1) * CHUNK]
@@ -174,6 +177,24 @@ class DaskSelection(GaussianSelection):
         self._chunks, self._here = chunks, here
         limit, row = max((answer.limit, -answer.limit_row) for answer in answers)
         self._limit = limit, -row
+
+    def _room_for(self, rows: int, count: int) -> tuple[Array, ...]:
+        """Return chunks for candidates: those of the round before, if nobody else looks at them.
+
+        New memory costs more than what is written to it.
+        """
+        room = self._room if self._room_is_mine else ()
+        if not room or len(room[0]) < rows:
+            room = ()
+        room += tuple(new_chunk(rows) for _ in range(count - len(room)))
+        self._room, self._room_is_mine = room, True
+        return tuple(chunk[:rows] for chunk in room[:count])
+
+    def frozen(self) -> Self:
+        """Return another one that later labels do not change."""
+        new = super().frozen()
+        self._room_is_mine = new._room_is_mine = False
+        return new
 
     def _open_panel(self) -> Panel:
         """Return the labels since the last panel that is complete."""
@@ -222,6 +243,7 @@ class DaskSelection(GaussianSelection):
         # a copy gets candidates of its own: these lie at addresses
         none = self.frozen()
         none._no_candidates()
+        none._room = ()
         none.state = none.state._replace(table=np.empty(0, dtype=np.int64))
         return vars(none)
 
