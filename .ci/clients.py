@@ -24,7 +24,7 @@ import versions
 # offers these builds first.
 TORCH = "torch==2.13.0"
 
-MARKS = "<!-- written by .ci/run --clients -->", "<!-- end -->"
+MARKS = "<!-- libraries: .ci/run --clients writes this table anew -->", "<!-- end -->"
 
 
 class Library(NamedTuple):
