@@ -1,4 +1,4 @@
-"""What a person may see of work that takes long: one progress bar (of tqdm, or none), and messages."""
+"""What a person may see of long work: one progress bar (of tqdm, or none), and messages."""
 
 from __future__ import annotations
 

@@ -454,7 +454,8 @@ def _prepare(
     found, symbol = check.two_symbols("x", x, gaps=gaps)
     if symbol is not None and cutoff != "auto":
         raise TypeError(
-            f"`cutoff` must be left out for texts and categories, got {check.short_repr(cutoff)}"
+            "`cutoff` must be left out where `x` holds texts or categories, got "
+            f"{check.short_repr(cutoff)}"
         )
     boolean = symbol is not None or found.dtype.kind == "b"
     data = check.doubles(found)
