@@ -375,7 +375,7 @@ def _asked(
 
 def _used(by: int, n_below: int, n_above: int) -> str:
     if by == METHODS["auto"]:
-        return choose_method(n_below, n_above)
+        by = distribution.resolved_method(n_below, n_above)
     return "exact" if by == METHODS["exact"] else "normal"
 
 
