@@ -375,7 +375,7 @@ def _asked(
 
 def _used(by: int, n_below: int, n_above: int) -> str:
     if by == METHODS["auto"]:
-        return choose_method(n_below, n_above)
+        by = distribution.resolved_method(n_below, n_above)
     return "exact" if by == METHODS["exact"] else "normal"
 
 
@@ -454,7 +454,8 @@ def _prepare(
     found, symbol = check.two_symbols("x", x, gaps=gaps)
     if symbol is not None and cutoff != "auto":
         raise TypeError(
-            f"`cutoff` must be left out for texts and categories, got {check.short_repr(cutoff)}"
+            "`cutoff` must be left out where `x` holds texts or categories, got "
+            f"{check.short_repr(cutoff)}"
         )
     boolean = symbol is not None or found.dtype.kind == "b"
     data = check.doubles(found)

@@ -146,7 +146,7 @@ class Call:
         return {key: value() if callable(value) else value for key, value in made.items()}
 
 
-SEEDS = ("seed", "random_state")
+SEEDS = ("seed", "random_state", "rng")
 TEST = (X[:3].tolist(), Y[:3].tolist())
 LABELLED = {"X": X, "y": Y}
 STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "fall": True, "noise": 0.1}
@@ -165,6 +165,7 @@ LEARN = {"gp": gp, "stopper": FixedBudget(4), "initial": 2, "max_labels": 6, "se
 # By "function", "Class", "Class.method", or "method" if all classes have it alike.
 CALLS = {
     "push": Call(r=0.5),
+    "get_params": Call(deep=True),
     "extend": Call({"values": [0.5, 0.25]}),
     # models
     "GaussianProcess": Call(MODEL, noise=0.1, mean=0.0),
@@ -199,7 +200,6 @@ CALLS = {
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
     "StillToCome": Call(STILL),
-    "StillToCome.get_params": Call(deep=True),
     "StillToCome.observe": Call(x=[0.1, 0.2], y=0.5),
     "StillToCome.recompute": Call(LABELLED, gp=gp, initial=1),
     "StillToCome.set_params": Call(STILL),
@@ -207,7 +207,6 @@ CALLS = {
     "StillToCome.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "still_to_come": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
-    "Stopper.get_params": Call(deep=True),
     "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
     "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
     "Stopper.set_params": Call(STOPPER, modes=MODES),
@@ -225,7 +224,9 @@ CALLS = {
        ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")},
     "RunsDistribution.isf": Call(q=[0.5]),
     "RunsDistribution.ppf": Call(q=[0.5]),
-    "RunsDistribution.rvs": Call(size=3, random_state=0),
+    "RunsDistribution.rvs": Call(
+        size=3, random_state=0, modes={"rng": {"rng": 0, "random_state": None}}
+    ),
     "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
     "runs_test": Call(
         x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, keepdims=False, continuity=False
@@ -362,12 +363,8 @@ CALLS = {
     "tradeoff": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
 
-# There for the sake of scikit-learn, nothing looks at it; not an argument, as is documented.
-IGNORED = {
-    ("Stopper.get_params", "deep"),
-    ("StillToCome.get_params", "deep"),
-    ("StopperBatch", "noise"),
-}
+# Not an argument, as is documented.
+IGNORED = {("StopperBatch", "noise")}
 
 
 def call_of(name, argument):

@@ -93,12 +93,12 @@ class KernelModel:
         return {name: getattr(self, name) for name in self._settings}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor, while there are no labels.
+        """Change parameters, while there are no labels.
 
         Parameters
         ----------
         **params
-            Arguments of the constructor.
+            Parameters by their names.
 
         Returns
         -------

@@ -211,12 +211,12 @@ class Criterion(ABC):
         )
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor, before the first number.
+        """Change settings, those of the constructor, by their names.
 
         Parameters
         ----------
         **params
-            Arguments of the constructor.
+            Settings; what was seen is judged anew, or must be forgotten first by `reset`.
 
         Returns
         -------

@@ -160,7 +160,9 @@ def test_texts_that_are_no_two_symbols():
         runs_test(list("abc"))
     with pytest.raises(ValueError, match=r"at most two categories, got 3: .* as in x == 'a'"):
         runs_test(pd.Categorical(list("abc")))
-    with pytest.raises(TypeError, match=r"`cutoff` must be left out for texts .*, got 'median'"):
+    with pytest.raises(
+        TypeError, match=r"`cutoff` must be left out where `x` holds texts .*, got 'median'"
+    ):
         runs_test(list("aab"), cutoff="median")
     with pytest.raises(TypeError, match="`x` must hold numbers or texts, not both, got 1"):
         runs_test(np.array(["a", 1], dtype=object))
