@@ -354,6 +354,11 @@ CALLS = {
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
+    "class_data": Call(name="iris"),
+    "class_study": Call(
+        datasets=["iris"], acquisitions=["margin"], runs=1, pool=14, prior=1.0, seed=0, jobs=1,
+        few=("runs", "pool", "seed", "jobs"),
+    ),
     "campaign_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
     "LeaveOneOut.share_within": Call(deviations=1.0),
     "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),

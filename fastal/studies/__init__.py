@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from fastal.studies.label_cost import Distance as Distance
     from fastal.studies.label_cost import Tradeoff as Tradeoff
     from fastal.studies.label_cost import tradeoff as tradeoff
+    from fastal.studies.many_classes import ClassRow as ClassRow
+    from fastal.studies.many_classes import ClassStudy as ClassStudy
+    from fastal.studies.many_classes import class_data as class_data
+    from fastal.studies.many_classes import class_study as class_study
+    from fastal.studies.names import CLASS_SETS as CLASS_SETS
     from fastal.studies.names import CRITERIA as CRITERIA
     from fastal.studies.names import DATASETS as DATASETS
     from fastal.studies.names import SIMULATORS as SIMULATORS
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "names": "CRITERIA DATASETS SIMULATORS",
+        "names": "CLASS_SETS CRITERIA DATASETS SIMULATORS",
         "protocol": (
             "Campaigns Problem best_threshold campaigns first_crossings fit problem problems "
             "standardise true_threshold"
@@ -57,6 +62,7 @@ __getattr__, __dir__, __all__ = attach(
         "simulators": "simulator",
         "campaign": "campaign_study",
         "decision": "DecisionRow DecisionStudy decision_study unused",
+        "many_classes": "ClassRow ClassStudy class_data class_study",
         "comparison": "Comparison Row compare",
         "text": "aligned",
     },

@@ -54,7 +54,7 @@ NOT_WALKED = {
 }
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
-    "Calibration", "Campaigns", "Cell", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
+    "Calibration", "Campaigns", "Cell", "ClassRow", "ClassStudy", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
     "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
     "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
     "Table1", "Tightness", "Tradeoff", "Verdict",
@@ -63,8 +63,8 @@ RESULTS = {
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
-    "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "ManyClassSelection", "Criterion", "Decision",
-    "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
+    "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
+    "ManyClassSelection", "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
     "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
     "no_stop_reason", "percent", "prior_loss", "rho_of", "unused", "warn_if_far", "whitened",
     "first_of", "weak_fit", "window_means",

@@ -31,6 +31,7 @@ COMMANDS = {
     "reproduce tightness": ["--runs=2", "--jobs=1"],
     "reproduce lookahead": ["--runs=2", "--jobs=1", "--datasets=artificial"],
     "reproduce decision": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
+    "reproduce classes": ["--runs=2", "--jobs=1", "--datasets=iris", "--pool=14"],
     "reproduce campaign": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
     "runs": ["bounds.txt"],

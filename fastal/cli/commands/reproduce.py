@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastal.cli.arguments import add_study_options, integer_argument
 from fastal.cli.output import library_errors, study_settings, write_files
-from fastal.studies.names import CRITERIA, DATASETS, SIMULATORS
+from fastal.studies.names import CLASS_SETS, CRITERIA, DATASETS, SIMULATORS
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
@@ -120,6 +120,22 @@ def add_reproduce(commands: Commands) -> None:
     )
     _add_names(campaign, "datasets", DATASETS)
     campaign.set_defaults(run=_campaign, broken_pipe_status=0)
+
+    classes = parts.add_parser(
+        "classes",
+        help="beyond the paper: many classes, what a stop leaves unused (needs scikit-learn)",
+        allow_abbrev=False,
+    )
+    add_study_options(classes, out=None, runs=5)
+    classes.add_argument(
+        "--pool",
+        type=integer_argument(12),
+        default=150,
+        metavar="N",
+        help="points in a pool (default: 150)",
+    )
+    _add_names(classes, "datasets", CLASS_SETS)
+    classes.set_defaults(run=_classes, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
@@ -267,6 +283,27 @@ def _campaign(arguments: argparse.Namespace) -> int:
                     "campaign.txt": partial(_write_text, f"{found}\n"),
                     "campaign.md": partial(_write_text, found.to_markdown()),
                     "campaign.svg": decision_figure(found).savefig,
+                },
+            )
+    return 0
+
+
+def _classes(arguments: argparse.Namespace) -> int:
+    with library_errors():
+        from fastal.studies.many_classes import class_study
+
+        settings = study_settings(arguments)
+        del settings["progress"]  # a line per data set is enough
+        found = class_study(
+            _chosen(arguments.datasets, CLASS_SETS), pool=arguments.pool, **settings
+        )
+        print(found)
+        if arguments.out is not None:
+            write_files(
+                arguments.out,
+                {
+                    "classes.txt": partial(_write_text, f"{found}\n"),
+                    "classes.md": partial(_write_text, found.to_markdown()),
                 },
             )
     return 0
