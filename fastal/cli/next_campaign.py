@@ -9,7 +9,7 @@ import numpy as np
 from fastal.cli.errors import UserError
 from fastal.cli.next_state import check_same_campaign
 from fastal.learning.learner import ActiveLearner
-from fastal.learning.refit import next_refit
+from fastal.learning.refit import last_refit_before, next_refit
 from fastal.models.weak import LEAST_LABELS
 from fastal.stopping.still import StillToCome
 
@@ -74,30 +74,11 @@ def _in_order(sheet: Sheet, rows: Ints) -> list[int]:
     return rows[np.argsort(sheet.rank[rows], kind="stable")].tolist()  # type: ignore[no-any-return]
 
 
-def fit_before(n_labels: int) -> int | None:
-    """Return the last number of labels, below the present one, at which a fit was due.
-
-    Parameters
-    ----------
-    n_labels : int
-        Labels now.
-
-    Returns
-    -------
-    int or None
-        Of 5, 6, 7, 8, 10, 12, ...; None if there was no fit yet.
-    """
-    before, due = None, LEAST_LABELS
-    while due < n_labels:
-        before, due = due, next_refit(due)
-    return before
-
-
 def _learner(
     X: Array, rows: Sequence[int], y: Array, skipped: Sequence[int], share: float, seed: int
 ) -> ActiveLearner:
     """Return a learner with all labels; the fit before the last is made anew."""
-    first = fit_before(len(rows)) or len(rows)
+    first = last_refit_before(len(rows)) or len(rows)
     known = (np.array(rows[:first], dtype=np.int64), y[:first])
     learner = ActiveLearner(X, stopper=StillToCome(share), known=known, seed=seed)
     if len(skipped):

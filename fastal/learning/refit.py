@@ -93,6 +93,31 @@ def next_refit(t: int, growth: float = GROWTH) -> int:
     return max(number + 1, math.floor(check_growth(growth, "growth") * number + 0.5))
 
 
+def last_refit_before(n_labels: int) -> int | None:
+    """Return the last number of labels, below the present one, at which a fit was due.
+
+    Parameters
+    ----------
+    n_labels : int
+        Labels now.
+
+    Returns
+    -------
+    int or None
+        Of 5, 6, 7, 8, 10, 12, ...; None if there was no fit yet.
+
+    Examples
+    --------
+    >>> from fastal.learning.refit import last_refit_before
+    >>> last_refit_before(100), last_refit_before(5)
+    (86, None)
+    """
+    before, due = None, LEAST_LABELS
+    while due < n_labels:
+        before, due = due, next_refit(due)
+    return before
+
+
 def check_growth(growth: Any, name: str = "refit") -> float:
     """Check how much labels grow between two fits."""
     value = check.real(name, growth)

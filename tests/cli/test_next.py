@@ -34,9 +34,9 @@ from numba import config
 from fastal import ActiveLearner, StillToCome, forecast
 from fastal.cli import next_answer
 from fastal.cli.entry import main
-from fastal.cli.next_campaign import begin, fit_before, with_course
+from fastal.cli.next_campaign import begin, with_course
 from fastal.cli.sheet import read_sheet
-from fastal.learning.refit import Refit
+from fastal.learning.refit import Refit, last_refit_before
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT),
@@ -113,7 +113,7 @@ def test_thirty_labels_are_those_of_a_learner(make, capsys):
     )
     learner.tell(Y[29], index=29)
     learner.refit()
-    assert fit_before(30) == 29
+    assert last_refit_before(30) == 29
     assert [fit.n_labels for fit in learner.refits] == [29, 30]
     said = record(capsys, make(30), "-n", "4")
     assert said["left"] == pytest.approx(learner.stopper.left, rel=1e-12)
@@ -133,7 +133,7 @@ def test_thirty_labels_are_those_of_a_learner(make, capsys):
     ("n", "before"), [(4, None), (5, None), (6, 5), (10, 8), (11, 10), (120, 103), (125, 124)]
 )
 def test_the_fit_before_is_the_last_of_the_schedule(n, before):
-    assert fit_before(n) == before
+    assert last_refit_before(n) == before
 
 
 def test_acting_on_it_ends_with_a_stop(tmp_path, capsys):

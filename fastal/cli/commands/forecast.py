@@ -34,8 +34,6 @@ MIN_FIT = 15  # labels on which to fit
 
 ENOUGH_TO_FIT = 100  # with fewer a forecast, taken as it is, is no better than a fixed budget
 
-FIRST_FIT = 5  # labels of the first fit of a campaign
-
 STEPS = (1, 2, 5)  # times powers of ten, from 10 on: labels that are reported
 
 _DESCRIPTION = """\
@@ -188,7 +186,7 @@ def _model(
     """Return the standardised inputs and labels, and the fitted process."""
     import numpy as np
 
-    from fastal.learning.refit import next_refit
+    from fastal.learning.refit import last_refit_before
 
     wanted = {"lengthscale": arguments.lengthscale, "noise": arguments.noise}
     given = {name: value for name, value in wanted.items() if value is not None}
@@ -227,9 +225,7 @@ def _model(
     if len(given) == 2 or earlier is not None:
         return _Fitted(X, y, gp, None, 0, unit)
     # the fit before, of a campaign that labelled these rows in their order
-    n = FIRST_FIT
-    while next_refit(n) < len(targets):
-        n = next_refit(n)
+    n = last_refit_before(len(targets)) or len(targets)
     rows = draw_fit_rows(n, arguments.seed)
     before = fit_process(inputs[rows], targets[rows], seed=arguments.seed, **given)
     print_entry(
