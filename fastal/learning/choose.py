@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from fastal.learning.inputs import Model
     from fastal.learning.selection import Selection
 
-# Below this many points the eager selection is the faster one.
+# From this many points on the lazy selection is the faster one, and with this many entries of the
+# factor (points times labels) also in pools that are not small.
 EAGER_BELOW = 2048
+LAZY_POINTS, LAZY_ENTRIES = 1000, 250_000
+
+
+def is_lazy(n: int, labels: int) -> bool:
+    """Whether a pool of n points gets the lazy selection for up to so many labels."""
+    return n >= EAGER_BELOW or (n >= LAZY_POINTS and n * labels >= LAZY_ENTRIES)
 
 
 def choose(
@@ -31,7 +38,8 @@ def choose(
         return _on_workers(gp, points, order, n_initial, capacity)
     if isinstance(gp, LaplaceClassifier):
         return ClassSelection(gp, points, order, n_initial, capacity)
-    kind = EagerSelection if all_means or len(points) < EAGER_BELOW else LazySelection
+    lazy = is_lazy(len(points), capacity) and not all_means
+    kind = LazySelection if lazy else EagerSelection
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )
@@ -47,5 +55,6 @@ def _on_workers(
     assert not isinstance(gp, LaplaceClassifier)  # refused before
     if len(points) < EAGER_BELOW:  # fewer than the candidates of one round
         Z = gp.prior.scale("X", points.gathered())
-        return EagerSelection(gp, Z, order, n_initial, capacity)
+        kind = LazySelection if is_lazy(len(points), capacity) else EagerSelection
+        return kind(gp, Z, order, n_initial, capacity)
     return DaskSelection(gp, points, order, n_initial, capacity)
