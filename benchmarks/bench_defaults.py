@@ -37,16 +37,15 @@ class Selection:
 
     def setup(self, N):
         self.X, self.y = _data(N)
-        self.labels = learn(self.X, self.y, gp=_gp(), stopper=Stopper(), seed=0).n_labels
+        self.labels = self._learn().n_labels
+
+    def _learn(self, **more):
+        return learn(self.X, self.y, gp=_gp(), stopper=Stopper(), seed=0, **more)
 
     def track_learn_over_max_labels(self, N):
         """At most 1.1: default arguments over `max_labels` where the run ends."""
-
-        def call(**more):
-            learn(self.X, self.y, gp=_gp(), stopper=Stopper(), seed=0, **more)
-
         with threadpool_limits(1):
-            return ratio(call, lambda: call(max_labels=self.labels), rounds=5)
+            return ratio(self._learn, lambda: self._learn(max_labels=self.labels), rounds=5)
 
     track_learn_over_max_labels.unit = "ratio"
 
@@ -78,7 +77,7 @@ class Selection:
     track_test_set_over_none.unit = "ratio"
 
     def peakmem_learn(self, N):
-        learn(self.X, self.y, gp=_gp(), stopper=Stopper(), seed=0)
+        self._learn()
 
 
 class Grows:

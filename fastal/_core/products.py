@@ -5,7 +5,7 @@
 one fused multiply-add after the other, whatever the registers of the processor hold: every
 processor with fused multiply-add gives the same digits, and so does every cut of the rows. BLAS
 copies both factors first. Here A is read where it lies and B is narrow: for panels of a
-selection that is nearly twice as fast (docs/benchmarks.md).
+selection that is nearly half as fast again (docs/benchmarks.md).
 """
 
 from __future__ import annotations

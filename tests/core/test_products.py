@@ -90,7 +90,7 @@ def test_the_order_of_the_slow_twin(n, copies):
             _, var = twin.predict(X, return_var=True)
             i = int(np.argmax(np.where(left, var, -1.0)))
             # the variances of copies are equal, but for the rounding of dense algebra
-            i = int(np.flatnonzero(left & (X == X[i]).all(axis=1))[0])
+            i = int(np.flatnonzero(left & (X[i] == X).all(axis=1))[0])
 
 
 def test_a_stride_is_that_of_a_chunk():
