@@ -24,6 +24,7 @@ from . import (
     bench_accuracy,
     bench_bound,
     bench_classifier,
+    bench_defaults,
     bench_gp,
     bench_growth,
     bench_import,
@@ -248,6 +249,19 @@ def learning(limits: Limits) -> Iterator[Row]:
                 rounds=2,
             ),
             "loop of dgemv", 3, possible, "dgemm",
+        )  # fmt: skip
+        large_pool = bench_learn._data(100_000)
+        yield Row(
+            "`learn`, 1,000 labels of 100,000 points",
+            *in_turn(lambda: bench_learn._learn(*large_pool, 1_000), rounds=1),
+            possible=100_000 * 1_000**2 / limits.dgemm, limit="dgemm",
+        )  # fmt: skip
+        defaults = bench_defaults.Selection()
+        defaults.setup(30_000)
+        yield Row(
+            "`learn` with default arguments, 30,000 points",
+            *in_turn(defaults._learn, lambda: defaults._learn(max_labels=defaults.labels)),
+            "`max_labels` where it ends", 0.91,
         )  # fmt: skip
     two, one = in_turn(
         lambda: bench_learn._learn(*many, 1_000, threads=2),

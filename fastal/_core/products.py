@@ -4,8 +4,7 @@
 
 one fused multiply-add after the other, whatever the registers of the processor hold: every
 processor with fused multiply-add gives the same digits, and so does every cut of the rows. BLAS
-copies both factors first. Here A is read where it lies and B is narrow: for panels of a
-selection that is nearly twice as fast (docs/benchmarks.md).
+copies both factors first, which panels of 64 columns do not pay for. Here A is read where it lies.
 """
 
 from __future__ import annotations

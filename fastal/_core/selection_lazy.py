@@ -64,11 +64,11 @@ class Pool(NamedTuple):
 
 
 def panel_width(n: int) -> int:
-    """Return how many entries of a row one product of matrices completes.
+    """Return how many entries of a row one product of matrices completes, at most.
 
-    BLAS wants many, the lazy part few, and the fewer the smaller the pool.
+    Products want many, the lazy part few: `panel_is_full` begins with narrow ones.
     """
-    return PANEL if n >= 4096 else 16
+    return PANEL
 
 
 def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
@@ -391,6 +391,26 @@ def complete_rows(
         base[low + r] -= dots((new,), new, p)[0]
 
 
+@jit
+def complete_blocks(
+    kind: int,
+    amplitude: float,
+    Z: Array,
+    Zl: Array,
+    table: Ints,
+    products: Array,
+    first: int,
+    last: int,
+    low: int,
+    high: int,
+    base: Array,
+) -> None:
+    """Do what `complete_rows` does, some rows after the others."""
+    for begin in range(low, high, ROWS):
+        end = min(high, begin + ROWS)
+        complete_rows(kind, amplitude, Z, Zl, table, products, first, last, begin, end, base)
+
+
 @jit_borrowing
 def close_panel(pool: Pool) -> None:
     """Put back the rows of L as they were computed, and order the heap anew."""
@@ -428,7 +448,7 @@ def is_full(counters: Ints) -> bool:
     elif complete < 128:
         end = complete + 16
     else:
-        end = complete + (min(width, 32) if complete < 256 else width)
+        end = complete + min(width, 32 if complete < 256 else PANEL)
     return bool(counters[LABELS] >= end)
 
 
@@ -440,14 +460,11 @@ def complete_panel(kind: int, amplitude: float, pool: Pool) -> None:
     """Complete a full panel, block by block."""
     first = pool.counters[COMPLETE]
     last = pool.counters[LABELS]
-    n = pool.Z.shape[1]
     prepare_panel(pool.rows, pool.products, first, last)
-    for low in range(0, n, ROWS):
-        high = min(n, low + ROWS)
-        complete_rows(
-            kind, amplitude, pool.Z, pool.Zl, pool.table, pool.products, first, last, low, high,
-            pool.base,
-        )  # fmt: skip
+    complete_blocks(
+        kind, amplitude, pool.Z, pool.Zl, pool.table, pool.products, first, last, 0,
+        pool.Z.shape[1], pool.base,
+    )  # fmt: skip
     close_panel(pool)
 
 

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from fastal.learning.inputs import Acquisition, Model
     from fastal.learning.selection import Selection
 
-# Below this many points the eager selection is the faster one.
+# From this many points on the lazy selection is the faster one, and with this many entries of the
+# factor (points times labels) also in pools that are not small.
 EAGER_BELOW = 2048
+LAZY_POINTS, LAZY_ENTRIES = 1000, 250_000
+
+
+def is_lazy(n: int, labels: int) -> bool:
+    """Whether a pool of n points gets the lazy selection for up to so many labels."""
+    return n >= EAGER_BELOW or (n >= LAZY_POINTS and n * labels >= LAZY_ENTRIES)
 
 
 def choose(
@@ -35,7 +42,8 @@ def choose(
         return ClassSelection(gp, points, order, n_initial, capacity)
     if isinstance(gp, BayesianLogistic):
         return ManyClassSelection(gp, points, order, n_initial, capacity, acquisition == "entropy")
-    kind = EagerSelection if callable(acquisition) or len(points) < EAGER_BELOW else LazySelection
+    lazy = is_lazy(len(points), capacity) and not callable(acquisition)
+    kind = LazySelection if lazy else EagerSelection
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )
@@ -51,5 +59,6 @@ def _on_workers(
     assert isinstance(gp, GaussianProcess)  # others are refused before
     if len(points) < EAGER_BELOW:  # fewer than the candidates of one round
         Z = gp.prior.scale("X", points.gathered())
-        return EagerSelection(gp, Z, order, n_initial, capacity)
+        kind = LazySelection if is_lazy(len(points), capacity) else EagerSelection
+        return kind(gp, Z, order, n_initial, capacity)
     return DaskSelection(gp, points, order, n_initial, capacity)

@@ -18,9 +18,12 @@ from fastal.learning.gaussian import GaussianSelection
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
 
+# Rows that a thread completes at a time: a thread that waits for the next share waits for the GIL.
+SHARE = 4 * selection_lazy.ROWS
+
 
 class LazySelection(GaussianSelection):
-    """Stale variances are upper bounds; the rest is completed in panels, by BLAS-3.
+    """Stale variances are upper bounds; the rest is completed in panels, by products of matrices.
 
     Columns of the factor come in chunks, with the labels: nothing is reserved.
     """
@@ -146,13 +149,13 @@ class LazySelection(GaussianSelection):
         def block(low: int) -> None:
             if low in done:
                 return
-            high = min(self.n, low + selection_lazy.ROWS)
-            selection_lazy.complete_rows(
-                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low, high, s.base
-            )
+            selection_lazy.complete_blocks(
+                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low,
+                min(self.n, low + SHARE), s.base,
+            )  # fmt: skip
             done.add(low)
 
-        list(share_out(block, range(0, self.n, selection_lazy.ROWS)))
+        list(share_out(block, range(0, self.n, SHARE)))
         selection_lazy.close_panel(s)
         self._blocks = -1, set()
 

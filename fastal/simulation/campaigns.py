@@ -110,10 +110,10 @@ def simulate(
     errors before the first fit are NaN.
 
     Results do not depend on the backend, the number of workers or the order, to the last digit.
-    (Pools of 2,048 points and more go through BLAS, whose digits are those of the processor and the
-    version of BLAS.) Within ``joblib.parallel_config(backend="dask")`` a Dask cluster takes the
-    chunks: the data go to every worker once, at the beginning, and only row numbers and settings
-    travel with a chunk.
+    (Pools of 2,048 points and more, and of 1,000 if points times labels exceed 250,000, go through
+    BLAS, whose digits are those of the processor and the version of BLAS.) Within
+    ``joblib.parallel_config(backend="dask")`` a Dask cluster takes the chunks: the data go to every
+    worker once, at the beginning, and only row numbers and settings travel with a chunk.
 
     Examples
     --------

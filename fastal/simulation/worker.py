@@ -118,7 +118,7 @@ class _Worker:
         orders = np.empty(
             (len(rows), plan.max_labels if plan.needs_evaluation else 0), dtype=np.int64
         )
-        if plan.pool_size >= choose.EAGER_BELOW:
+        if choose.is_lazy(plan.pool_size, plan.max_labels):
             for r in range(len(rows)):
                 self._run_large(
                     Z, y, rows[r], test_Z, test_y, chunk, place + r, counts[:, r], orders[r]
