@@ -80,6 +80,22 @@ class FirstRun:
     track_seconds_of_a_first_run.unit = "s"
 
 
+class FirstUse:
+    """A first `learn` with nothing compiled yet, over a first fit of scikit-learn."""
+
+    params = ([100, 3_000],)
+    param_names = ("N",)
+    timeout = 300
+
+    def track_first_learn_over_a_first_fit(self, N):
+        """At most 2 is wanted."""
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = process_seconds(FIRST_RUN.replace("(100, 2)", f"({N}, 2)"), folder)
+            return seconds / min(process_seconds(FIRST_FIT, folder) for _ in range(3))
+
+    track_first_learn_over_a_first_fit.unit = "ratio"
+
+
 def process_seconds(code, cache):
     """Return the time of a whole process, with this folder for compiled code."""
     begin = perf_counter()

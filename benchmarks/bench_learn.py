@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from time import perf_counter
 
 import numpy as np
@@ -9,9 +10,19 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from fastal import GaussianProcess, Stopper, learn
+from fastal import (
+    FixedBudget,
+    GaussianProcess,
+    LookAhead,
+    MinLabels,
+    StillToCome,
+    Stopper,
+    forecast,
+    learn,
+)
+from fastal.criteria.experiments import MaxVariance
 
-from ._timing import best
+from ._timing import best, ratio
 
 NOISE, SCALE = 0.01, 1.3
 
@@ -204,6 +215,70 @@ class SmallRuns:
         return processes * runs / seconds
 
     track_runs_a_second.unit = "runs/s"
+
+
+class ThreadedRuns:
+    """As `SmallRuns`, in the threads of one process."""
+
+    params = ([1, 2], [200, 2_000])
+    param_names = ("threads", "runs")
+
+    def setup(self, threads, runs):
+        self.X, self.y = _data(100)
+        self._runs(2)
+
+    def _runs(self, n):
+        gp, stopper = GaussianProcess(SCALE, NOISE), Stopper(1e-300)
+        for seed in range(n):
+            learn(self.X, self.y, gp=gp, stopper=stopper, seed=seed, threads=1)
+
+    def track_runs_a_second_in_threads(self, threads, runs):
+        """At least 5,000 in two threads on two cores is wanted."""
+        workers = [threading.Thread(target=self._runs, args=(runs,)) for _ in range(threads)]
+        begin = perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return threads * runs / (perf_counter() - begin)
+
+    track_runs_a_second_in_threads.unit = "runs/s"
+
+
+# None of them stops.
+CRITERIA = {
+    "FixedBudget": lambda: FixedBudget(10**9),
+    "MinLabels": lambda: MinLabels(10**9),
+    "MaxVariance": lambda: MaxVariance(1e-300),
+    "StillToCome": lambda: StillToCome(1e-300),
+    "LookAhead": lambda: LookAhead(1e-300),
+    "Stopper | MaxVariance": lambda: Stopper(1e-300) | MaxVariance(1e-300),
+    "Stopper & MinLabels": lambda: Stopper(1e-300) & MinLabels(10**9),
+}
+
+
+class CompiledCriteria:
+    """Runs with another criterion, over those with a `Stopper`."""
+
+    params = (list(CRITERIA), [500, 3_000])
+    param_names = ("criterion", "N")
+    timeout = 300
+
+    def setup(self, criterion, N):
+        self.X, self.y = _data(N)
+        self.labels = min(N, 300)
+
+    def track_run_over_that_of_a_stopper(self, criterion, N):
+        """At most 1.1; LookAhead makes its forecast of the pool before."""
+        learners = []
+        for stopper in (CRITERIA[criterion](), Stopper(1e-300)):
+            if criterion == "LookAhead" and isinstance(stopper, LookAhead):
+                gp = GaussianProcess(SCALE, NOISE)
+                stopper.begin(forecast(self.X, gp, labelled=[0]))
+            learners.append(lambda stopper=stopper: _learn(self.X, self.y, self.labels, 1, stopper))
+        return ratio(*learners)
+
+    track_run_over_that_of_a_stopper.unit = "ratio"
 
 
 class Memory:

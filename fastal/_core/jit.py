@@ -32,10 +32,10 @@ INNER: dict[str, Any] = {"cache": False, "no_cpython_wrapper": True, "no_cfunc_w
 
 
 @cache
-def _kernel_class(plain: type) -> type:
+def _kernel_class(plain: Any) -> Any:
     """Return Numba's class of compiled functions, with another face for compiled callers."""
 
-    class Kernel(plain):
+    class Kernel(plain):  # type: ignore[misc]
         @property
         def _numba_type_(self) -> Any:
             return types.Dispatcher(self.inner)
@@ -67,7 +67,8 @@ def decorator(**more: Any) -> Callable[[Function], Function]:
             _warn_no_cache()
             kernel = njit(**FLAGS | {"cache": False}, **more)(function)
         kernel.inner = njit(**FLAGS | INNER, **more)(function)
-        kernel.__class__ = _kernel_class(type(kernel))
+        plain: Any = type(kernel)
+        kernel.__class__ = _kernel_class(plain)
         return cast("Function", kernel)
 
     return compiled

@@ -45,7 +45,7 @@ BELOW = {
     "plotting": {"reference"},
     "cli": {
         "studies", "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound",
-        "runs", "datasets", "plotting", "reference",
+        "runs", "jit", "datasets", "plotting", "reference",
     },
     "__main__": {"cli"},
 }  # fmt: skip

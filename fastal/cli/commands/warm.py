@@ -52,16 +52,18 @@ def _warm(_: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            from fastal._core import selection_eager
+            from fastal import jit
         except RuntimeWarning as warning:
             raise UserError(str(warning)) from None
-    run: Any = selection_eager.run
-    folder = run.stats.cache_path
-    if folder is None:
+    kernel: Any = jit.stopping_time
+    place = kernel.stats.cache_path
+    if place is None:
         raise UserError(
             "no folder for compiled code can be written: set the environment variable "
             "NUMBA_CACHE_DIR to a folder that can"
         )
+    # Beside the modules, or a folder for each room: then above it.
+    folder = Path(place).parent
     before, begin = _kept(folder), perf_counter()
     for name, step in _steps():
         start, known = perf_counter(), _kept(folder)
@@ -77,9 +79,9 @@ def _warm(_: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(folder: str) -> int:
+def _kept(folder: Path) -> int:
     """Return how many compiled kernels a cache has."""
-    return sum(1 for _ in Path(folder).glob("*.nbc"))
+    return sum(1 for _ in folder.rglob("*.nbc"))
 
 
 def _steps() -> Iterator[Step]:
@@ -165,7 +167,8 @@ def _large_pools() -> None:
 
 def _fits() -> None:
     X, y = _data()
-    for settings in ({}, {"ard": True, "amplitude": True}, {"prior": "weak"}):
+    kinds: tuple[dict[str, Any], ...] = ({}, {"ard": True, "amplitude": True}, {"prior": "weak"})
+    for settings in kinds:
         _gp().fit_hyperparameters(X, y, restarts=1, **settings)
     _learn(40, LABELS, gp=None, test=_data(30))
     _learn(40, LABELS, refit=1.5)
