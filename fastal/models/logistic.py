@@ -324,8 +324,8 @@ class BayesianLogistic:
             Q, work = P, (work[0], work[1] + 1)
             # 2 KL = tr (H1 - H0) S0 - log |H1| / |H0| + change^T H1 change
             moved = change.ravel()
-            r = np.sum((H - now.H) * now.S) - (grown - now.grown) + moved @ H @ moved
-            r = max(0.5 * float(r), 0.0)
+            parts = float(np.sum((H - now.H) * now.S)), now.grown - grown, float(moved @ H @ moved)
+            r = max(0.5 * math.fsum(parts), 0.0)
         else:
             before = np.empty((n + 1, m + 1))
             softmax.evaluate(Z, y, now.V, E, before)

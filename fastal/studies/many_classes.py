@@ -181,6 +181,7 @@ def _stops(
         stopper=FixedBudget(pool), initial=INITIAL, acquisition=acquisition, seed=seed[1],
         test=(X[rest], y[rest]),
     )  # fmt: skip
+    assert run.rmse is not None
     rmse = run.rmse[INITIAL - 1 :]
     fall = rmse[0] - rmse[-1]
     out = np.empty((len(SHARES), 4))
