@@ -401,7 +401,7 @@ class BayesianLogistic:
             w = w + step * move
             if float(np.abs(move).max()) < 1e-9:  # squared by the next step
                 break
-        return w, np.linalg.inv(self.derivatives(w)[1])
+        return w, np.linalg.inv(self.derivatives(w)[1]).astype(np.float64)
 
     def add(self, x: ArrayLike, y: int) -> float:
         """Divergence of the dense posteriors of all weights before and after the label."""
