@@ -34,6 +34,9 @@ OLD = 200
 
 MOST_ROUNDS = 100
 
+# A covariance of so many weights has 200 MB.
+MOST_WEIGHTS, MOST_CLASSES = 5000, 1000
+
 # Inputs that are predicted at once.
 PANEL = 1024
 
@@ -127,15 +130,15 @@ class BayesianLogistic:
 
     def __init__(self, n_features: int, n_classes: int, *, prior: float = 1.0) -> None:
         self._writing = None
+        self._classes = check.count("n_classes", n_classes, 2, MOST_CLASSES)
         self._features = check.count("n_features", n_features, 1)
-        self._classes = check.count("n_classes", n_classes, 2)
         self._prior = check.positive("prior", prior)
         self._scale = math.sqrt(self._prior)
         weights = (self._classes - 1) * self._features
-        if weights > 20_000:
+        if weights > MOST_WEIGHTS:
             raise ValueError(
-                f"`n_features` must leave at most 20,000 weights, ({n_classes} - 1) n_features, "
-                f"got {check.short_repr(n_features)}: reduce the features"
+                f"`n_features` must leave at most {MOST_WEIGHTS:,} weights, (n_classes - 1) "
+                f"n_features, got {check.short_repr(n_features)}: reduce the features"
             )
         self._E = softmax.contrasts(self._classes)
         self._exact = weights <= EXACT
@@ -206,8 +209,8 @@ class BayesianLogistic:
         ----------
         x : array_like, shape (d,)
             The features; a number for one feature.
-        y : int
-            Its class, 0 to k - 1.
+        y : {0, 1, ..., k - 1}
+            Its class.
 
         Returns
         -------
@@ -321,8 +324,8 @@ class BayesianLogistic:
             Q, work = P, (work[0], work[1] + 1)
             # 2 KL = tr (H1 - H0) S0 - log |H1| / |H0| + change^T H1 change
             moved = change.ravel()
-            r = np.sum((H - now.H) * now.S) - (grown - now.grown) + moved @ H @ moved
-            r = max(0.5 * float(r), 0.0)
+            parts = float(np.sum((H - now.H) * now.S)), now.grown - grown, float(moved @ H @ moved)
+            r = max(0.5 * math.fsum(parts), 0.0)
         else:
             before = np.empty((n + 1, m + 1))
             softmax.evaluate(Z, y, now.V, E, before)
@@ -742,9 +745,12 @@ class BayesianLogistic:
             )
         with damaged_state():
             new = cls(features, classes, prior=prior)
-            V = check.points("contrasts", contrasts, new._features)
-            if len(V) != new._classes - 1:
-                raise ValueError(f"`contrasts` must have {new._classes - 1} rows, got {len(V)}")
+            V, shape = check.finite_array("contrasts", contrasts), new._now.V.shape
+            if V.shape != shape:
+                raise ValueError(
+                    f"`contrasts` must have shape (n_classes - 1, n_features), {shape}, got "
+                    f"{V.shape}"
+                )
             if not isinstance(labels, list):
                 raise TypeError(f"`labels` must be a list, got {check.short_repr(labels)}")
             if labels or inputs or reference:

@@ -378,8 +378,8 @@ class BayesianLogistic:
     def derivatives(self, weights: Array) -> tuple[Array, Array]:
         """Return the gradient of the log posterior, and minus its Hessian."""
         W = np.reshape(weights, (self.k, self.d))
-        gradient = -W / self.prior
-        precision = np.eye(self.k * self.d) / self.prior
+        gradient: Array = -W / self.prior
+        precision: Array = np.eye(self.k * self.d) / self.prior
         for x, label in zip(self.X, self.y, strict=True):
             p = np.exp(W @ x - (W @ x).max())
             p /= p.sum()
@@ -389,7 +389,7 @@ class BayesianLogistic:
 
     def posterior(self) -> tuple[Array, Array]:
         """Return mode and covariance of the k d weights, by damped Newton steps from 0."""
-        w = np.zeros(self.k * self.d)
+        w: Array = np.zeros(self.k * self.d)
         for _ in range(200):
             gradient, precision = self.derivatives(w)
             move = np.linalg.solve(precision, gradient)
@@ -401,7 +401,7 @@ class BayesianLogistic:
             w = w + step * move
             if float(np.abs(move).max()) < 1e-9:  # squared by the next step
                 break
-        return w, np.linalg.inv(self.derivatives(w)[1])
+        return w, np.linalg.inv(self.derivatives(w)[1]).astype(np.float64)
 
     def add(self, x: ArrayLike, y: int) -> float:
         """Divergence of the dense posteriors of all weights before and after the label."""

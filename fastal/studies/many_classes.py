@@ -22,6 +22,8 @@ SHARES = (0.05, 0.1, 0.2)
 # Random labels at the beginning.
 INITIAL = 10
 
+MOST_RUNS = 1000
+
 
 def class_data(name: str) -> tuple[Array, Ints]:
     """Return features and classes of a data set of scikit-learn.
@@ -66,17 +68,10 @@ class ClassRow(NamedTuple):
     final: float  # and after the whole pool
 
 
-class ClassStudy:
-    """The rows of the study, as text and as a table.
+class ClassStudy(NamedTuple):
+    """The rows of the study, one per data set, acquisition and share; as text, a table."""
 
-    Parameters
-    ----------
-    rows : sequence of ClassRow
-        One per data set, acquisition and share.
-    """
-
-    def __init__(self, rows: Sequence[ClassRow]) -> None:
-        self.rows = tuple(rows)
+    rows: tuple[ClassRow, ...]
 
     def _cells(self) -> list[list[str]]:
         head = [
@@ -125,7 +120,7 @@ def class_study(
     acquisitions : sequence of str, optional
         How points are chosen.
     runs : int, optional
-        Random pools per data set.
+        Random pools per data set, at most 1,000.
     pool : int, optional
         Points in a pool; at most two thirds of a data set. The rest is the test set.
     prior : float, optional
@@ -152,7 +147,7 @@ def class_study(
     """
     from joblib import Parallel, delayed
 
-    runs, pool = check.count("runs", runs, 1), check.count("pool", pool, INITIAL + 2)
+    runs, pool = check.count("runs", runs, 1, MOST_RUNS), check.count("pool", pool, INITIAL + 2)
     prior, seed = check.positive("prior", prior), check.seed("seed", seed)
     say = report or (lambda text: None)
     rows = []
@@ -172,7 +167,7 @@ def class_study(
                     SHARES, means.tolist(), worst, strict=True
                 )
             ]
-    return ClassStudy(rows)
+    return ClassStudy(tuple(rows))
 
 
 def _stops(
@@ -186,6 +181,7 @@ def _stops(
         stopper=FixedBudget(pool), initial=INITIAL, acquisition=acquisition, seed=seed[1],
         test=(X[rest], y[rest]),
     )  # fmt: skip
+    assert run.rmse is not None
     rmse = run.rmse[INITIAL - 1 :]
     fall = rmse[0] - rmse[-1]
     out = np.empty((len(SHARES), 4))

@@ -82,7 +82,7 @@ def test_refuses():
     with pytest.raises(ValueError, match="`rounds` must be at least 1, got 0"):
         ConfidenceDrop(0)
     rule = ConfidenceDrop()
-    with pytest.raises(ValueError, match=r"`r` must be between 0 and 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"`r` must be in \[0, 1\], got 1\.5"):
         rule.push(1.5)
     assert rule.history.size == 0
 

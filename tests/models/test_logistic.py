@@ -223,7 +223,8 @@ def test_errors_leave_it_as_it_was():
     for bad, match in (
         ((0, 3), "`n_features` must be at least 1, got 0"),
         ((2, 1), "`n_classes` must be at least 2, got 1"),
-        ((30_000, 2), "must leave at most 20,000 weights"),
+        ((30_000, 2), "must leave at most 5,000 weights"),
+        ((2, 1001), "`n_classes`"),
     ):
         with pytest.raises(ValueError, match=match):
             BayesianLogistic(*bad)

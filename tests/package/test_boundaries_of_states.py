@@ -11,6 +11,7 @@ from saved_states import MAKERS, POOL, good_state, reader
 
 from fastal import (
     ActiveLearner,
+    BayesianLogistic,
     GaussianProcess,
     LaplaceClassifier,
     Stopper,
@@ -47,7 +48,7 @@ def used(made):
             made.ask()
             made.tell(1.0)
         return ActiveLearner.from_dict(made.to_dict(), POOL).n_labels
-    if isinstance(made, GaussianProcess | LaplaceClassifier):
+    if isinstance(made, BayesianLogistic | GaussianProcess | LaplaceClassifier):
         made.add(POOL[5], 1.0)
         return made.copy().predict(POOL)
     if isinstance(made, Forecast):
