@@ -161,7 +161,7 @@ def refine(
 
 
 @jit_borrowing
-def sift_down(heap: Ints, var: Array, size: int, place: int) -> None:
+def sift_down(heap: Ints, var: Array, size: int | np.int64, place: int | np.int64) -> None:
     """Let the point at a place of the heap sink to where it belongs.
 
     A larger variance comes first, then a lower index.
