@@ -3,6 +3,8 @@
 That the optimum is found is another question, which this does not answer.
 """
 
+from typing import Any
+
 import bofire.strategies.api as strategies
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ torch.manual_seed(0)
 rng = np.random.default_rng(0)
 
 
-def measure(points):
+def measure(points: Any) -> Any:
     points = points[["x"]].copy()
     points["y"] = np.sin(2 * points["x"]) + 0.1 * rng.standard_normal(len(points))
     points["valid_y"] = 1

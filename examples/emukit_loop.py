@@ -1,5 +1,7 @@
 """Emukit designs an experiment; fastal ends it when labels no longer move its model."""
 
+from typing import Any
+
 import GPy
 import numpy as np
 from emukit.core import ContinuousParameter, ParameterSpace
@@ -14,7 +16,7 @@ np.random.seed(0)
 rng = np.random.default_rng(0)
 
 
-def f(x):
+def f(x: Any) -> Any:
     return np.sin(2 * x) + 0.1 * rng.standard_normal(x.shape)
 
 

@@ -13,7 +13,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 rng = np.random.default_rng(0)
 
 
-def objective(trial):
+def objective(trial: optuna.Trial) -> float:
     x, z = trial.suggest_float("x", -2, 2), trial.suggest_float("z", -1, 3)
     return np.sin(x) + 0.5 * z + 0.1 * rng.standard_normal()
 

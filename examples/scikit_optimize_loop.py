@@ -12,7 +12,7 @@ from fastal.adapters.loops.skopt import callback
 rng = np.random.default_rng(0)
 
 
-def objective(point):
+def objective(point: list[float]) -> float:
     x, z = point
     return float(np.sin(3 * x) + 0.5 * z**2 + 0.1 * rng.standard_normal())
 

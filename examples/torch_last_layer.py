@@ -5,6 +5,8 @@ BayesianLogistic, which chooses digits and gives the bounds. When the labels hav
 the network is trained again: features change, so all bounds are computed anew under the new ones.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
@@ -19,7 +21,7 @@ pool, rest = np.arange(300), np.arange(300, 900)
 HIDDEN = 16
 
 
-def train(rows):
+def train(rows: list[int]) -> Any:
     """Return a network of one hidden layer, trained on some rows."""
     hidden = torch.nn.Sequential(torch.nn.Linear(64, HIDDEN), torch.nn.Tanh())
     network = torch.nn.Sequential(hidden, torch.nn.Linear(HIDDEN, 10))
@@ -33,7 +35,7 @@ def train(rows):
     return hidden
 
 
-def features(hidden, rows):
+def features(hidden: Any, rows: Any) -> Any:
     """Return the last hidden layer, and a one for the intercept."""
     with torch.no_grad():
         units = hidden(torch.tensor(X[rows], dtype=torch.float32)).numpy()
@@ -49,9 +51,8 @@ while not stopper.stopped and len(labelled) < len(pool):
     bounds = model.add_batch(features(hidden, labelled), y[labelled])
     stopper.after_refit(bounds[initial:])
     # as many labels as make half again, with these features
-    for _ in range(min(len(labelled) // 2, len(pool) - len(labelled))):
-        if stopper.stopped:
-            break
+    more = 0 if stopper.stopped else min(len(labelled) // 2, len(pool) - len(labelled))
+    for _ in range(more):
         left = np.setdiff1d(pool, labelled)
         p = np.sort(model.predict_proba(features(hidden, left)), axis=1)
         row = left[np.argmin(p[:, -1] - p[:, -2])]
