@@ -15,7 +15,7 @@ rng = np.random.default_rng(0)
 
 def objective(trial: optuna.Trial) -> float:
     x, z = trial.suggest_float("x", -2, 2), trial.suggest_float("z", -1, 3)
-    return np.sin(x) + 0.5 * z + 0.1 * rng.standard_normal()
+    return float(np.sin(x) + 0.5 * z + 0.1 * rng.standard_normal())
 
 
 stopper = Stopper(gp=GaussianProcess(lengthscale=1.5, noise=0.1**2))
