@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,10 @@ from scipy.linalg import lapack
 from fastal import _validation as check
 from fastal._core import links, quadrature, softmax
 from fastal._state import damaged_state, state_values
-from fastal._threads import OneWriter, lock_of, one_blas_thread
+from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.models.buffers import CAPACITY
+from fastal.models.settings import ModelSettings
 
 # Up to so many weights, (k - 1) d, the curvature of all labels is taken anew with each label.
 EXACT = 256
@@ -63,7 +64,7 @@ class Now(NamedTuple):
     work: tuple[int, int]  # Newton steps and renewals of the covariance at the last label
 
 
-class BayesianLogistic:
+class BayesianLogistic(ModelSettings):
     """Multinomial logistic regression with a Gaussian posterior that grows label by label.
 
     ``p(y = c | x)`` is the softmax of ``w_c . x``, with one weight vector per class and the prior
@@ -126,7 +127,7 @@ class BayesianLogistic:
     """
 
     _now: Now
-    _writing: OneWriter | None  # None until it is needed: not every copy is changed
+    _settings = ("n_features", "n_classes", "prior")
 
     def __init__(self, n_features: int, n_classes: int, *, prior: float = 1.0) -> None:
         self._writing = None
@@ -155,14 +156,6 @@ class BayesianLogistic:
         )  # fmt: skip
 
     # What others read; one moment each.
-
-    def _lock(self) -> OneWriter:
-        """Return the lock of this model."""
-        return self._writing or lock_of(self)
-
-    def _turn(self) -> OneWriter:
-        """Return the lock to change the model under (see `OneWriter.turn`)."""
-        return self._lock().turn()
 
     @property
     def n_features(self) -> int:
@@ -194,11 +187,8 @@ class BayesianLogistic:
     def _work(self) -> tuple[int, int]:
         return self._now.work
 
-    def __repr__(self) -> str:
-        return (
-            f"BayesianLogistic(n_features={self._features}, n_classes={self._classes}, "
-            f"prior={self._prior:.6g}; {self._now.n} labels)"
-        )
+    def _take_settings(self, changed: Self) -> None:
+        vars(self).update({name: v for name, v in vars(changed).items() if name != "_writing"})
 
     # Growing.
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from fastal import _params
 from fastal import _validation as check
 from fastal._core.covariance import KINDS, covariance_rows
-from fastal._threads import lock_of
 from fastal._types import Array
-
-if TYPE_CHECKING:
-    from fastal._threads import OneWriter
+from fastal.models.settings import ModelSettings
 
 # Rows that are scaled at a time.
 BLOCK = 16384
@@ -58,92 +54,11 @@ def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
     return scaled
 
 
-class KernelModel:
+class KernelModel(ModelSettings):
     """Parameters of the covariance function, read-only, and the number of labels of a model."""
 
     _kernel: str
     _kind: int
-    _writing: OneWriter | None  # None until it is needed: not every copy is changed
-
-    # Arguments of the constructor, which are attributes too.
-    _settings: ClassVar[tuple[str, ...]]
-
-    # scikit-learn's conventions.
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor, as they are now.
-
-        Parameters
-        ----------
-        deep : bool
-            Accepted for scikit-learn; there is nothing deeper.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-
-        Examples
-        --------
-        >>> from fastal import GaussianProcess
-        >>> GaussianProcess(noise=0.1).get_params()["noise"]
-        0.1
-        """
-        check.flag("deep", deep)
-        return {name: getattr(self, name) for name in self._settings}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters, while there are no labels.
-
-        Parameters
-        ----------
-        **params
-            Parameters by their names.
-
-        Returns
-        -------
-        model
-            The model itself.
-
-        Examples
-        --------
-        >>> from fastal import GaussianProcess
-        >>> GaussianProcess().set_params(noise=0.1).noise
-        0.1
-        """
-        known = self.get_params()
-        own, _ = _params.split(params, known)
-        changed = type(self)(**(known | own))
-        with self._turn():
-            if self._n and own:
-                raise ValueError(
-                    f"parameters must not change while there are labels, got {self._n} of them: "
-                    "`rewind(0)` first, or change those of a clone"
-                )
-            self._take_settings(changed)
-        return self
-
-    @abstractmethod
-    def _take_settings(self, changed: Self) -> None:
-        """Become what `changed` is, which has no labels."""
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a model with the same parameters and no labels."""
-        return type(self)(**self.get_params())
-
-    def __repr__(self) -> str:
-        return _params.call_text(self, self.get_params())
-
-    def __str__(self) -> str:
-        return f"{self!r} with {self._n} labels"
-
-    def _lock(self) -> OneWriter:
-        """Return the lock of this model."""
-        return self._writing or lock_of(self)
-
-    def _turn(self) -> OneWriter:
-        """Return the lock to change the model under (see `OneWriter.turn`)."""
-        return self._lock().turn()
 
     def _set_prior(
         self, lengthscale: object, amplitude: object, kernel: object

@@ -10,6 +10,9 @@ import pytest
 
 import fastal
 from fastal import (
+    BayesianLogistic,
+    ConfidenceDrop,
+    ConfidenceGradient,
     CrossValidation,
     ErrorStability,
     FixedBudget,
@@ -38,6 +41,7 @@ MODELS = [
     GaussianProcess(),
     GaussianProcess([1, 2.5], np.float32(0.1), amplitude=3, mean=-1, kernel="matern32"),
     LaplaceClassifier(1 / 3, amplitude=2, link="probit", kappa=0.1),
+    BayesianLogistic(3, 4, prior=1 / 3),
 ]
 CRITERIA = [
     Stopper(),
@@ -58,6 +62,8 @@ CRITERIA = [
     MaxUncertainty(0.2),
     OverallUncertainty(0.2),
     ErrorStability(0.1),
+    ConfidenceDrop(2),
+    ConfidenceGradient(0.02, 2),
     (Stopper(0.01) & MinLabels(30)) | FixedBudget(200) | StillToCome(horizon=90),
 ]
 ALL = [*MODELS, *CRITERIA]
