@@ -204,9 +204,11 @@ class Criterion(ABC):
 
     def _param_names(self) -> tuple[str, ...]:
         """Return the arguments of the constructor, which are attributes too."""
+        # of __init__: __new__, which locks have, takes anything
+        _, *found = signature(type(self).__init__).parameters.items()
         return tuple(
             name
-            for name, argument in signature(type(self)).parameters.items()
+            for name, argument in found
             if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
         )
 
