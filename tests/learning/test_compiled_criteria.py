@@ -228,22 +228,25 @@ class Patient(Criterion):
     reason = "ten"
 
 
+def stepping_out(caplog):
+    """Messages of the log but those of what came of a run."""
+    return [record for record in caplog.records if "labels; " not in record.getMessage()]
+
+
 def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
     monkeypatch.setattr(protocol, "_said", set())
     X, y = _data(30)
     with caplog.at_level(logging.INFO, logger="fastal"):
         learn(X, y, gp=GP, stopper=Stopper() | MaxVariance(0.1) | LookAhead(), seed=0)
-        assert caplog.records == []
+        assert stepping_out(caplog) == []
         for _ in range(2):
             assert learn(X, y, gp=GP, stopper=Patient() | Stopper(), seed=0).n_labels == 11
             learn(X, y, gp=GP, stopper=CrossValidation(-9.0), seed=0, max_labels=12)
         # whoever looks at each label has stepped out already
         learn(X, y, gp=GP, stopper=LookAhead(), seed=0, on_label=lambda _: None)
-    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
-    assert [record.getMessage().split()[0] for record in caplog.records] == [
-        "Patient",
-        "CrossValidation",
-    ]
+    said = stepping_out(caplog)
+    assert [record.levelname for record in said] == ["INFO", "INFO"]
+    assert [record.getMessage().split()[0] for record in said] == ["Patient", "CrossValidation"]
 
 
 def test_ask_and_tell_is_the_same_as_the_loop():

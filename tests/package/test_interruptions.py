@@ -262,7 +262,7 @@ def test_an_error_in_a_panel_shared_out(monkeypatch):
     X, y = rng.uniform(0, 10, (1300, 2)), rng.normal(size=1300)
     settings = {"gp": GaussianProcess(0.5, 0.1), "stopper": Stopper(alpha=1e-12), "seed": 0}
     alone = learn(X, y, max_labels=60, threads=1, **settings)
-    complete = selection_lazy.complete_rows
+    complete = selection_lazy.complete_blocks
     calls = itertools.count()
 
     def broken(*arguments):
@@ -271,7 +271,7 @@ def test_an_error_in_a_panel_shared_out(monkeypatch):
         complete(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(selection_lazy, "complete_rows", broken)
+        patch.setattr(selection_lazy, "complete_blocks", broken)
         with pytest.raises(KeyboardInterrupt) as caught:
             learn(X, y, max_labels=60, threads=2, **settings)
     run = caught.value.run
