@@ -306,10 +306,10 @@ class WorkerRows:
 
 def _threads_of_worker() -> int:
     """Return how many threads the worker has."""
-    from distributed import get_worker
-
     try:
+        from distributed import get_worker
+
         worker: Any = get_worker()
-    except ValueError:  # not on a worker
+    except (ImportError, ValueError):  # not on a worker, perhaps without Dask
         return 1
     return int(worker.state.nthreads)
