@@ -111,16 +111,16 @@ class Wall:
     def setup(self, labels):
         self.X, self.y = _data(labels + labels // 3, 5)
         for few in ({"gp": None}, {"gp": GaussianProcess(2.0, 0.1, mean=20.0)}):
-            self.run(60, **few)
+            self._run(60, **few)
 
-    def run(self, labels, **more):
+    def _run(self, labels, **more):
         begin = perf_counter()
         learn(self.X, self.y, stopper=Stopper(1e-300), max_labels=labels, seed=0, threads=1, **more)
         return perf_counter() - begin
 
     def track_refits_over_selection(self, labels):
         """At most 10 at 3,000 labels."""
-        alone = self.run(labels, gp=GaussianProcess(2.0, 0.1, amplitude=9.0, mean=20.0))
-        return self.run(labels, gp=None) / alone
+        alone = self._run(labels, gp=GaussianProcess(2.0, 0.1, amplitude=9.0, mean=20.0))
+        return self._run(labels, gp=None) / alone
 
     track_refits_over_selection.unit = "times"
