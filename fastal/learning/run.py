@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -458,7 +459,8 @@ def run_campaign(
             # who was called with the learner may go on with it
             stopper = learner.stopper if on_label is None else learner.stopper.copy()
             run = learner._run(test, workers, stopper)
-            logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
+            if logger.isEnabledFor(logging.INFO):  # a verdict costs more than a message
+                logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
             return run
     finally:
         if driving:
