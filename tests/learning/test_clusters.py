@@ -27,6 +27,7 @@ from fastal import (
     learn,
 )
 from fastal._core import selection_lazy
+from fastal.learning import staged
 from fastal.learning.distributed import pool as pool_module
 from fastal.learning.distributed import selection as selection_module
 
@@ -181,7 +182,7 @@ def actors(client):
 def test_the_pool_stays_where_it_is_and_goes_when_the_run_goes(client, monkeypatch):
     X, y = problem(9000, ties="grid")
     settings = BUDGET | {"stopper": FixedBudget(70), "max_labels": 70, "test": (X[:9] + 0.1, y[:9])}
-    expected = learn(X, y, **settings)
+    expected = learn_lazily(monkeypatch, X, y, **settings)
 
     def refuse(*_, **__):
         raise AssertionError("gathered")
@@ -286,11 +287,18 @@ def kill_one(client, draws):
         os.kill(pids[draws.integers(len(pids))], signal.SIGKILL)
 
 
+def learn_lazily(monkeypatch, X, y, **settings):
+    """Learn here, lazily from the first label on as workers do: the digits are the same then."""
+    with monkeypatch.context() as patch:
+        patch.setattr(staged, "EARLY_ENTRIES", 0)
+        return learn(X, y, **settings)
+
+
 def learn_among_kills(client, seed, labels, kills, monkeypatch):
     """Kill workers at random moments: while rows are read, in a round, or between two."""
     X, y = problem(6001, seed=seed)
     settings = BUDGET | {"stopper": FixedBudget(labels), "max_labels": labels}
-    expected = learn(X, y, **settings)
+    expected = learn_lazily(monkeypatch, X, y, **settings)
     draws = np.random.default_rng(seed)
     calls, calling = [], pool_module.DaskPool._calls
     moments = set(draws.choice(np.arange(1, 5 + 4 * kills), kills, replace=False).tolist())
