@@ -84,10 +84,11 @@ def use_workers(monkeypatch):
 
 
 @pytest.mark.long
-def test_any_number_of_workers_and_any_chunks(client, use_workers):
+def test_any_number_of_workers_and_any_chunks(client, use_workers, monkeypatch):
     X, y = problem(4133, ties="grid")
     test = X[:50] + 0.1, y[:50]
-    expected = learn(X, y, test=test, **BUDGET)
+    expected = learn_lazily(monkeypatch, X, y, test=test, **BUDGET)
+    assert_same_run(expected, learn(X, y, test=test, **BUDGET))
     for count, chunks in [(1, (4133, 3)), (2, (1000, 2)), (3, ((1, 300, 3832), 3)), (3, (77, 1))]:
         use_workers(count)
         run = learn(da.from_array(X, chunks=chunks), y, test=test, **BUDGET)
@@ -140,7 +141,8 @@ def test_hyper_parameters_learnt_on_the_way(client):
 
 
 @pytest.mark.long
-def test_ask_and_tell_and_keep(client):
+def test_ask_and_tell_and_keep(client, monkeypatch):
+    monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # as on workers: the digits are the same then
     X, y = problem(3000)
     D = da.from_array(X, chunks=800)
     settings = {"gp": GP, "stopper": FixedBudget(80), "seed": 0, "initial": 3}
