@@ -8,8 +8,8 @@ from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
 from fastal import GaussianProcess, reference
-from fastal._core.bound_array import gp_kl_scalar
 from fastal.bound import gaussian_kl, gp_bounds, gp_kl
+from fastal.jit import gp_kl as gp_kl_scalar
 
 from ._timing import ratio
 

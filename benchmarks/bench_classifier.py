@@ -7,10 +7,12 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
-from fastal._core import laplace as core
-from fastal.models.classifier import LaplaceClassifier
+from fastal import LaplaceClassifier
 
+from ._inside import inside
 from ._timing import best
+
+find_mode = inside("find_mode", "fastal._core.laplace")
 
 
 def data(n, d=4):
@@ -90,7 +92,7 @@ class WarmStart:
             self.warm.append(model._work)
             state = model.copy()._state
             state.a[:], state.f[:] = 0.0, 0.0
-            _, steps, factors = core.find_mode(model._link, state, t + 1, False)
+            _, steps, factors = find_mode(model._link, state, t + 1, False)
             # the factor at the mode is needed in either case
             self.cold.append((steps, factors + 1))
 

@@ -8,11 +8,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 from fastal import FixedBudget, GaussianProcess, Stopper, learn, simulate
-from fastal._core.covariance import RBF as RBF_KIND
-from fastal.learning import next_refit
-from fastal.models import weak_fit
 
+from ._inside import inside
 from ._timing import best, ratio
+
+RBF_KIND = inside("RBF", "fastal._core.covariance")
+next_refit = inside("next_refit", "fastal.learning.refit")
+weak_fit = inside("weak_fit", "fastal.models.weak")
 
 POOL = 100
 

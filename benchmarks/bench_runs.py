@@ -8,9 +8,11 @@ from time import perf_counter
 import numpy as np
 
 from fastal import RunsDistribution, reference, runs_test
-from fastal._core.tracker import RunsTracker
 
+from ._inside import inside
 from ._timing import best, ratio
+
+RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None

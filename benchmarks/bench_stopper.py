@@ -11,10 +11,12 @@ import numpy as np
 from numba import njit
 
 from fastal import Stopper, StopperBatch, false_stop_probability, reference, stopping_time
-from fastal._core.tracker import RunsTracker
 from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
 
+from ._inside import inside
 from ._timing import best, ratio
+
+RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None
