@@ -190,6 +190,13 @@ cdef class Shuffler:
     def __reduce__(self):
         raise TypeError("a Shuffler cannot be pickled: keep the seed")
 
+    def permutation(self, int64_t[::1] rows not None):
+        """Write 0, 1, ... to `rows`, shuffled."""
+        cdef int64_t i
+        for i in range(rows.shape[0]):
+            rows[i] = i
+        self.shuffle(rows)
+
     def shuffle(self, int64_t[::1] rows not None):
         """Shuffle fewer than 2^32 rows in place; the next call goes on with other numbers."""
         cdef int64_t n = rows.shape[0]

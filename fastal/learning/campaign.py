@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from secrets import randbits
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -142,7 +142,7 @@ class Campaign:
     @property
     def _view(self) -> CampaignView:
         """What a criterion sees of it."""
-        return cast("CampaignView", self)
+        return self  # type: ignore[return-value]  # learners have all of it
 
     def _room(self, order: Ints, n_initial: int) -> int:
         """Return for how many labels a new selection has room."""
@@ -175,7 +175,7 @@ class Campaign:
     @property
     def most_labels(self) -> int:
         """Number of labels there can be: `max_labels`, and no more than can be measured."""
-        return min(self.max_labels, self.n_pool - len(self._skipped))
+        return min(self.max_labels, len(self.points) - len(self._skipped))
 
     @property
     def stopped(self) -> bool:

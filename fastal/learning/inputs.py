@@ -61,8 +61,8 @@ def first_points(initial: Any, n: int, shuffler: Shuffler) -> tuple[Ints, int]:
                 f"`initial` must be at most the size of the pool ({n}), "
                 f"got {check.short_repr(number)}"
             )
-        rows = np.arange(n)
-        shuffler.shuffle(rows)
+        rows = np.empty(n, dtype=np.int64)
+        shuffler.permutation(rows)
         return rows[:number].copy(), number
     chosen = check.indices("initial", initial, n, "a number or indices")
     return chosen, len(chosen)
