@@ -336,7 +336,7 @@ class CompiledCriteria:
         alone = Stopper(1e-300)
         self._run(alone)
         self._run(self.stopper)
-        number, pairs = (100, 31) if N == 100 else (1, 31 if N == 2_000 else 15)
+        number, pairs = (20, 31) if N == 100 else (1, 31 if N == 2_000 else 15)
         return ratio_of_pairs(
             lambda: self._run(self.stopper),
             lambda: self._run(alone),
