@@ -42,6 +42,8 @@ extensions = [
         "calibration",
         "capi",
         "distribution",
+        "inputs",
+        "numpy_seeds",
         "rule",
         "runs_test",
         "still",

@@ -15,19 +15,21 @@ def ratio(slow, fast, rounds=7, seconds=0.02):
     return times[0] / times[1]
 
 
-def ratio_of_pairs(slow, fast, pairs=15):
+def ratio_of_pairs(slow, fast, pairs=15, clock=perf_counter, number=1):
     """Return the median of how many times longer `slow` takes, each once a pair, in turns.
 
     For calls that take half a second and both cores: one of them rarely meets a quiet moment, and
-    the least times of two of them not the same one.
+    the least times of two of them not the same one. With `process_time` as the clock, for calls of
+    one thread, what other processes take does not count. `number`: calls in a row.
     """
     ratios = []
     for i in range(pairs):
         times = {}
         for call in (slow, fast) if i % 2 else (fast, slow):
-            start = perf_counter()
-            call()
-            times[call] = perf_counter() - start
+            start = clock()
+            for _ in range(number):
+                call()
+            times[call] = clock() - start
         ratios.append(times[slow] / times[fast])
     return statistics.median(ratios)
 

@@ -1,9 +1,10 @@
 """Active learning over a pool, beside the loops one would write without fastal."""
 
+import statistics
 import subprocess
 import sys
 import threading
-from time import perf_counter
+from time import perf_counter, process_time, thread_time
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -22,7 +23,7 @@ from fastal import (
 )
 from fastal.criteria.experiments import MaxVariance
 
-from ._timing import best, ratio
+from ._timing import best, ratio_of_pairs
 
 NOISE, SCALE = 0.01, 1.3
 
@@ -245,6 +246,49 @@ class ThreadedRuns:
     track_runs_a_second_in_threads.unit = "runs/s"
 
 
+class OneOfTwoThreads:
+    """What a small call of `learn` does while other threads wait for the GIL."""
+
+    params = ([50, 1_000],)
+    param_names = ("runs",)
+
+    def setup(self, runs):
+        self.threads = ThreadedRuns()
+        self.threads.setup(1, runs)
+
+    def track_two_threads_over_one(self, runs):
+        """Above 1: two threads together against one, in runs per second."""
+
+        def speed(threads):
+            return self.threads.track_runs_a_second_in_threads(threads, runs)
+
+        return statistics.median(speed(2) / speed(1) for _ in range(5))
+
+    track_two_threads_over_one.unit = "ratio"
+
+    def track_microseconds_of_python(self, runs):
+        """At most 150: 5,000 runs a second in all threads leave 200 for what holds the GIL."""
+        gp, stopper = GaussianProcess(SCALE, NOISE), Stopper(1e-300)
+        least = float("inf")
+        for _ in range(10):
+            start = thread_time()
+            for seed in range(runs):
+                # one label: hardly anything is left but Python
+                learn(
+                    self.threads.X,
+                    self.threads.y,
+                    gp=gp,
+                    stopper=stopper,
+                    max_labels=1,
+                    seed=seed,
+                    threads=1,
+                )
+            least = min(least, (thread_time() - start) / runs)
+        return 1e6 * least
+
+    track_microseconds_of_python.unit = "us"
+
+
 # None of them stops.
 CRITERIA = {
     "FixedBudget": lambda: FixedBudget(10**9),
@@ -254,29 +298,52 @@ CRITERIA = {
     "LookAhead": lambda: LookAhead(1e-300),
     "Stopper | MaxVariance": lambda: Stopper(1e-300) | MaxVariance(1e-300),
     "Stopper & MinLabels": lambda: Stopper(1e-300) & MinLabels(10**9),
+    "Stopper | FixedBudget": lambda: Stopper(1e-300) | FixedBudget(10**9),
+    "Stopper | StillToCome": lambda: Stopper(1e-300) | StillToCome(1e-300),
+    "Stopper | LookAhead": lambda: Stopper(1e-300) | LookAhead(1e-300),
 }
+
+
+def _begin(criterion, found):
+    """Give a forecast to the members that want one."""
+    for member in getattr(criterion, "members", (criterion,)):
+        if isinstance(member, LookAhead):
+            member.begin(found)
 
 
 class CompiledCriteria:
     """Runs with another criterion, over those with a `Stopper`."""
 
-    params = (list(CRITERIA), [500, 3_000])
+    params = (list(CRITERIA), [100, 2_000, 9_000])
     param_names = ("criterion", "N")
     timeout = 300
 
     def setup(self, criterion, N):
         self.X, self.y = _data(N)
         self.labels = min(N, 300)
+        self.stopper = CRITERIA[criterion]()
+        if "LookAhead" in criterion:
+            gp = GaussianProcess(SCALE, NOISE)
+            _begin(self.stopper, forecast(self.X, gp, labelled=[0]))
+
+    def _run(self, stopper):
+        run = _learn(self.X, self.y, self.labels, 1, stopper)
+        if run.n_labels != self.labels:
+            raise RuntimeError(f"it stopped after {run.n_labels} labels")
 
     def track_run_over_that_of_a_stopper(self, criterion, N):
-        """At most 1.1; LookAhead makes its forecast of the pool before."""
-        learners = []
-        for stopper in (CRITERIA[criterion](), Stopper(1e-300)):
-            if criterion == "LookAhead" and isinstance(stopper, LookAhead):
-                gp = GaussianProcess(SCALE, NOISE)
-                stopper.begin(forecast(self.X, gp, labelled=[0]))
-            learners.append(lambda stopper=stopper: _learn(self.X, self.y, self.labels, 1, stopper))
-        return ratio(*learners)
+        """At most 1.1; the time of the processor, LookAhead's forecast of the pool before."""
+        alone = Stopper(1e-300)
+        self._run(alone)
+        self._run(self.stopper)
+        number, pairs = (20, 31) if N == 100 else (1, 31 if N == 2_000 else 15)
+        return ratio_of_pairs(
+            lambda: self._run(self.stopper),
+            lambda: self._run(alone),
+            pairs=pairs,
+            clock=process_time,
+            number=number,
+        )
 
     track_run_over_that_of_a_stopper.unit = "ratio"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 # One request may take this share of the machine's memory.
 SHARE = 0.9
@@ -11,6 +12,7 @@ SHARE = 0.9
 UNKNOWN = 2**50
 
 
+@cache
 def machine() -> int:
     """Return the bytes of memory that this machine has."""
     try:

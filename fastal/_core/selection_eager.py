@@ -40,11 +40,14 @@ class Eager(NamedTuple):
 def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
     """Return the state before the first label."""
     n = Z.shape[1]
+    means, variances = np.empty(n), np.empty(n)
+    means.fill(mean)
+    variances.fill(amplitude)
     return Eager(
         Z,
         np.empty((capacity, n)),
-        np.full(n, mean),
-        np.full(n, amplitude),
+        means,
+        variances,
         np.zeros(n, dtype=np.bool_),
         np.empty(capacity, dtype=np.int64),
         np.empty(capacity),

@@ -611,10 +611,9 @@ cdef class RunsTracker:
         """Return an independent tracker in the same state."""
         self.check()
         cdef Tracker *old = self.tracker
-        cdef RunsRule r = old.rule
-        cdef RunsTracker new = RunsTracker(r.alpha, r.method, r.window, r.alternative, r.min_bounds,
-                                           r.patience, r.horizon, r.falling, r.fall)
+        cdef RunsTracker new = RunsTracker(fall=old.rule.fall)   # that one asks for memory
         cdef Tracker *t = new.tracker
+        t.rule, t.z_alpha, t.safe_count = old.rule, old.z_alpha, old.safe_count
         if not (reserve_values(t, max(old.values_capacity, 1)) and reserve_nodes(t, old.capacity)):
             raise MemoryError("no memory for a copy of the tracker")
         if old.n_pushed:                # else there may be no buffer, and memcpy must not see NULL

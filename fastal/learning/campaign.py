@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from secrets import randbits
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
+from fastal._core.numpy_seeds import Shuffler
 from fastal._progress import logger
 from fastal._types import Array, Ints
 from fastal.learning.choose import choose
@@ -83,20 +85,21 @@ class Campaign:
             acquisition = acquisition_name(acquisition, gp)
         self.acquisition = acquisition
         given = None if seed is None else check.seed("seed", seed)
-        self._seed: Any = np.random.SeedSequence().entropy if given is None else given
-        rng = np.random.default_rng(self._seed)
+        self._seed = randbits(128) if given is None else given
+        shuffler = Shuffler(self._seed)
         if gp is None and n < LEAST_LABELS:
             raise ValueError(
                 f"`X` must have at least {LEAST_LABELS} rows without a `gp`, for the first fit, "
                 f"got {n}"
             )
-        order, n_initial = first_points(first_labels(gp, initial), n, rng)
+        order, n_initial = first_points(first_labels(gp, initial), n, shuffler)
         rows, y = check_known(known, n, gp)
         if len(rows):
             order = np.r_[rows, order[~np.isin(order, rows)]][: max(n_initial, len(rows))]
         if acquisition == "random":
             rest = np.setdiff1d(np.arange(n), order)
-            order = np.r_[order, rng.permutation(rest)]
+            shuffler.shuffle(rest)
+            order = np.r_[order, rest]
         self.max_labels = budget(max_labels, n_initial, n)
         if len(rows) > self.max_labels:
             raise ValueError(
@@ -139,7 +142,7 @@ class Campaign:
     @property
     def _view(self) -> CampaignView:
         """What a criterion sees of it."""
-        return cast("CampaignView", self)
+        return self  # type: ignore[return-value]  # learners have all of it
 
     def _room(self, order: Ints, n_initial: int) -> int:
         """Return for how many labels a new selection has room."""
@@ -172,7 +175,7 @@ class Campaign:
     @property
     def most_labels(self) -> int:
         """Number of labels there can be: `max_labels`, and no more than can be measured."""
-        return min(self.max_labels, self.n_pool - len(self._skipped))
+        return min(self.max_labels, len(self.points) - len(self._skipped))
 
     @property
     def stopped(self) -> bool:

@@ -83,7 +83,8 @@ class GaussianSelection(ABC):
     @property
     def n_labels(self) -> int:
         """Number of labels so far."""
-        return int(self.state.counters[0])
+        n: int = self.state.counters.item(0)
+        return n
 
     @property
     def labels(self) -> Ints:

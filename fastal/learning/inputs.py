@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
+from fastal._core.numpy_seeds import Shuffler
 from fastal._threads import cores
 from fastal._types import Array, Ints
 from fastal.learning.distributed.pool import DaskPool, current_client
@@ -51,7 +52,7 @@ def check_label(value: Any, index: int) -> float:
         raise type(error)(f"invalid label for point {index}: {error}") from None
 
 
-def first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, int]:
+def first_points(initial: Any, n: int, shuffler: Shuffler) -> tuple[Ints, int]:
     """Return the points to label first, and how many of them are initial."""
     if isinstance(initial, int) or np.ndim(initial) == 0:
         number = check.count("initial", initial)
@@ -60,7 +61,9 @@ def first_points(initial: Any, n: int, rng: np.random.Generator) -> tuple[Ints, 
                 f"`initial` must be at most the size of the pool ({n}), "
                 f"got {check.short_repr(number)}"
             )
-        return rng.permutation(n)[:number].astype(np.int64), number
+        rows = np.empty(n, dtype=np.int64)
+        shuffler.permutation(rows)
+        return rows[:number].copy(), number
     chosen = check.indices("initial", initial, n, "a number or indices")
     return chosen, len(chosen)
 
@@ -153,6 +156,8 @@ def pool_features(gp: Model | None) -> int | None:
 def pool_points(X: Any, gp: Model | None, all_means: bool = False) -> Any:
     """Check for a pool; return its points, those of a dask array where they are."""
     features = pool_features(gp)
+    if type(X) is np.ndarray:  # the usual case, without a detour
+        return check.points("X", X, features)
     if hasattr(X, "to_dask_array"):
         raise TypeError(
             "`X` must be an array, got a data frame of Dask: `X.to_dask_array(lengths=True)` is one"

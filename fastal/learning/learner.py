@@ -122,7 +122,8 @@ class ActiveLearner(Campaign):
         self._source: Any = None  # where `learn` takes labels from
         self._driven = False  # whether `learn` or `Run.resume` is at work
         rows, y = self._begin(X, gp, stopper, initial, max_labels, acquisition, seed, refit, known)
-        self._take_all(rows.tolist(), y.tolist(), None)
+        if len(rows):
+            self._take_all(rows.tolist(), y.tolist(), None)
         self._catch_up()
 
     # what is known ---------------------------------------------------------------------------

@@ -87,12 +87,11 @@ class Run:
         self._test = test
         self._gp: Any = None
         selection = learner._selection
-        n = learner.n_labels
         self.indices: Ints = selection.labels.copy()
         self.labels: Array = selection.y.copy()
         self.bounds: Array = selection.bounds.copy()
-        self.n_labels = n
-        self.n_initial = min(n, learner.n_initial)
+        self.n_labels = len(self.indices)
+        self.n_initial = min(self.n_labels, selection.n_initial)
         self.n_pool = learner.n_pool
         self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
         self.stopper = stopper
@@ -102,7 +101,7 @@ class Run:
         self._prior, self._points = learner.gp, learner.points
         self._noise = learner._noise_of(self.indices) if learner.fitted else {}
         self._most = learner.most_labels
-        self._horizon = max(0, self._most - learner.n_initial)
+        self._horizon = max(0, self._most - selection.n_initial)
         self.errors: Array | None = None if errors is None else errors.loss
         self.rmse: Array | None = None if errors is None else errors.rmse
 

@@ -14,6 +14,9 @@ from fastal.models.prior import Prior
 # First capacity of the buffers; it doubles.
 CAPACITY = 64
 
+# Buffers without memory: nobody can write into them, and all may share them.
+NONE, NOTHING = np.empty((0, 0)), np.empty(0)
+
 
 class Buffers(NamedTuple):
     """Parameters and buffers of a process; the rows of the first n labels are only read.
@@ -51,9 +54,8 @@ Now = tuple[int, Buffers]
 
 def no_labels(lengthscale: float | Array, noise: float, amplitude: float, mean: float) -> Now:
     """Return parameters without labels and without memory for any."""
-    none, nothing = np.empty((0, 0)), np.empty(0)
     return 0, Buffers(
-        lengthscale, noise, amplitude, mean, None, 0, none, none, none, nothing, nothing
+        lengthscale, noise, amplitude, mean, None, 0, NONE, NONE, NONE, NOTHING, NOTHING
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core.cholesky import NOISE, TARGET, copy_lower, pack_lower, unpack_lower
 from fastal._core.covariance import KINDS
+from fastal._core.inputs import farthest
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
 from fastal.models import posterior
@@ -618,7 +619,8 @@ def warn_if_far(gp: GaussianProcess, y: Array) -> None:
     """Warn once of labels that the prior of a process cannot explain."""
     if gp._warned or not y.size:
         return
-    worst = float(y[np.argmax(np.abs(y - gp.mean))])
-    distance = worst - gp.mean
-    if distance * distance > FAR * (gp.amplitude + gp.noise):
-        gp._warn_far(worst, gp.noise)
+    now = gp._now[1]
+    worst = float(y[farthest(y, now.mean)])
+    distance = worst - now.mean
+    if distance * distance > FAR * (now.amplitude + now.noise):
+        gp._warn_far(worst, now.noise)

@@ -73,6 +73,12 @@ class GrowingProcess(KernelModel):
         return self._now[1].amplitude
 
     @property
+    def prior(self) -> Prior:
+        """The covariance function, as a value."""
+        kept = self._now[1]
+        return Prior(self._kernel, kept.lengthscale, kept.amplitude)
+
+    @property
     def residuals(self) -> Array:
         """Distances of the labels from their predictions before them, in standard deviations."""
         n, kept = self._now

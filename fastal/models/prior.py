@@ -9,11 +9,9 @@ import numpy as np
 
 from fastal import _validation as check
 from fastal._core.covariance import KINDS, covariance_rows
+from fastal._core.inputs import scale_rows
 from fastal._types import Array
 from fastal.models.settings import ModelSettings
-
-# Rows that are scaled at a time.
-BLOCK = 16384
 
 
 class Prior(NamedTuple):
@@ -41,16 +39,11 @@ class Prior(NamedTuple):
 def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
     """Return inputs divided by length scales, feature by feature: (d, m).
 
-    By blocks of rows: a pool that is mapped from a file is not in memory a second time.
+    Nothing else is allocated: a pool that is mapped from a file is not in memory a second time.
     """
-    weights = 1.0 / np.asarray(lengthscale)
     scaled = np.empty((X.shape[1], len(X)))
-    for low in range(0, len(X), BLOCK):
-        block = scaled[:, low : low + BLOCK]
-        with np.errstate(over="ignore"):
-            np.multiply(X[low : low + BLOCK], weights, out=block.T)
-        if np.count_nonzero(np.isfinite(block)) < block.size:
-            raise ValueError(f"`{name}` divided by the length scale is not finite")
+    if not scale_rows(X, 1.0 / lengthscale, scaled):
+        raise ValueError(f"`{name}` divided by the length scale is not finite")
     return scaled
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._core import seeds
+from fastal._core.numpy_seeds import run_words
 from fastal._types import Array, Ints
 from fastal.learning.gaussian import check_memory
 from fastal.learning.inputs import budget, check_test_set, fresh_criterion
@@ -115,10 +116,8 @@ def run_sequence(seed: int, run: int) -> np.random.SeedSequence:
 
 def draw_pools(plan: Plan, runs: Ints, n: int) -> Ints:
     """Return the rows of some runs' pools; the first `initial` of each are labelled first."""
-    entropy = [plan.seed >> shift & 0xFFFFFFFF for shift in range(0, plan.seed.bit_length(), 32)]
-    entropy += [0] * (4 - len(entropy))
     words = np.empty(len(runs), dtype=np.uint64)
-    seeds.run_words(np.array(entropy, dtype=np.uint64), runs, words)
+    run_words(plan.seed, runs, words)
     rows = np.empty((len(words), plan.pool_size), dtype=np.int64)
     seeds.draw_rows(words, np.arange(n), np.empty(plan.pool_size, dtype=np.int64), rows)
     return rows

@@ -590,8 +590,9 @@ class ByBounds(Criterion):
         if kind.__module__.startswith("fastal."):
             # what was checked need not be checked again
             new = kind.__new__(kind)
-            own = vars(self)
-            vars(new).update({name: own[name] for name in own if name not in self._compiled_state})
+            own = vars(new)
+            own.update(vars(self))  # compiled state is replaced below, and by subclasses
+            own.pop("_warned", None)  # of the bounds of another tracker
         else:  # a class of somebody's own may have more than settings
             new = kind(**self.get_params(deep=False))
         if new.gp is not None:

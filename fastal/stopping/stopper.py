@@ -420,7 +420,8 @@ class Stopper(ByBounds):
         """Return an independent stopper in the same state; a Gaussian process is copied too."""
         new = super().copy()
         new._still = self._followed().copy()
-        new._note_stop(self.stopped_at or 0, *self._at_stop)
+        if self.stopped_at is not None:
+            new._note_stop(self.stopped_at, *self._at_stop)
         return new
 
     @classmethod

@@ -61,6 +61,18 @@ def test_equals_a_plain_loop(n, labels, lazy, monkeypatch):
     assert gp.n_labels == 0
 
 
+@pytest.mark.parametrize("seed", [0, 7, 2**40, 2**100])
+def test_random_rows_are_those_of_default_rng(seed):
+    X, y = problem(40)
+    gp, draws = GaussianProcess(1.3, 0.05), np.random.default_rng(seed)
+    first = draws.permutation(40)[:3]
+    run = learn(X, y, gp=gp, stopper=NEVER, initial=3, max_labels=5, seed=seed)
+    assert run.indices[:3].tolist() == first.tolist()
+    run = learn(X, y, gp=gp, stopper=NEVER, initial=3, acquisition="random", seed=seed)
+    rest = draws.permutation(np.setdiff1d(np.arange(40), first))
+    assert run.indices.tolist() == [*first, *rest]
+
+
 @pytest.mark.parametrize("kernel", ["matern12", "matern32", "matern52"])
 @pytest.mark.parametrize("scale", [0.8, [0.8, 2.0, 1.1]])
 def test_other_kernels(kernel, scale, monkeypatch):

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import fastal
 from fastal import FixedBudget, GaussianProcess, MinLabels, Simulation, Stopper, learn, simulate
-from fastal._core import campaigns, seeds
+from fastal._core import campaigns
+from fastal._core.numpy_seeds import run_words
 from fastal.learning import choose
 from fastal.simulation import chunk as chunk_module
 from fastal.simulation import plan as plan_module
@@ -286,10 +287,8 @@ def test_layout_changes_nothing():
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**64 + 5, 3**120])
 def test_seeds_are_those_of_numpy(seed):
-    words = [seed >> k & 0xFFFFFFFF for k in range(0, seed.bit_length(), 32)]
-    words += [0] * (4 - len(words))
     out = np.empty(5, dtype=np.uint64)
-    seeds.run_words(np.array(words, dtype=np.uint64), np.arange(5), out)
+    run_words(seed, np.arange(5), out)
     children = np.random.SeedSequence(seed).spawn(5)
     assert out.tolist() == [child.generate_state(5, np.uint64)[4] for child in children]
 
