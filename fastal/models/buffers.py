@@ -7,12 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from fastal._core.cholesky import copy_lower
+from fastal._core.cholesky import RECIPROCAL
+from fastal._core.panels import TALL, new_panels, panels_size, read_rows, solve_panels
 from fastal._types import Array
 from fastal.models.prior import Prior
 
-# First capacity of the buffers; it doubles.
+# First capacity of the buffers; it doubles. A multiple of TALL.
 CAPACITY = 64
+
+# Rows of the factor that `solve_rows` takes at a time, and how many right-hand sides are too few
+# for that: below, one solve each takes less time than to copy the factor row by row.
+STRIP = 128
+FEW = 16
 
 
 class Buffers(NamedTuple):
@@ -29,8 +35,9 @@ class Buffers(NamedTuple):
     shape: tuple[int] | None  # of an input, None before the first label
     capacity: int
     Z: Array  # (d, capacity) inputs over length scales
-    labels: Array  # (3, capacity) target, whitened target and noise
-    L: Array  # (capacity, capacity)
+    labels: Array  # (4, capacity) target, whitened target, noise and 1 / L_tt
+    panels: Array  # the factor L, as `fastal._core.panels` says
+    row: Array  # (capacity,) scratch: the row of L that is being added
     x: Array  # (d,) scratch: the input that is being added
     per_length: Array  # (d,) reciprocal length scales
 
@@ -53,8 +60,9 @@ def no_labels(lengthscale: float | Array, noise: float, amplitude: float, mean: 
     """Return parameters without labels and without memory for any."""
     none, nothing = np.empty((0, 0)), np.empty(0)
     return 0, Buffers(
-        lengthscale, noise, amplitude, mean, None, 0, none, none, none, nothing, nothing
-    )
+        lengthscale, noise, amplitude, mean, None, 0, none, none, nothing, nothing, nothing,
+        nothing,
+    )  # fmt: skip
 
 
 def allocate(kept: Buffers, features: int) -> Buffers:
@@ -68,8 +76,9 @@ def allocate(kept: Buffers, features: int) -> Buffers:
         shape=(features,),
         capacity=capacity,
         Z=np.zeros((features, capacity)),
-        labels=np.zeros((3, capacity)),
-        L=kept.L if kept.capacity == capacity else _square(capacity),
+        labels=np.zeros((4, capacity)),
+        panels=kept.panels if kept.capacity == capacity else new_panels(capacity),
+        row=np.empty(capacity),
         x=np.empty(features),
         per_length=per_length,
     )
@@ -78,14 +87,15 @@ def allocate(kept: Buffers, features: int) -> Buffers:
 def enlarge(now: Now, total: int) -> Buffers:
     """Return buffers with room for more labels than now; the capacity at least doubles."""
     n, kept = now
-    # A multiple of 8: every row of L begins at the beginning of a cache line.
-    capacity = -(-max(2 * kept.capacity, total) // 8) * 8
-    L = _square(capacity)
-    copy_lower(kept.L, L, n)
-    Z, labels = np.zeros((len(kept.Z), capacity)), np.zeros((3, capacity))
+    capacity = -(-max(2 * kept.capacity, total) // TALL) * TALL
+    panels, used = new_panels(capacity), panels_size(n)
+    panels[:used] = kept.panels[:used]
+    Z, labels = np.zeros((len(kept.Z), capacity)), np.zeros((4, capacity))
     Z[:, :n] = kept.Z[:, :n]
     labels[:, :n] = kept.labels[:, :n]
-    return kept._replace(capacity=capacity, Z=Z, labels=labels, L=L)
+    return kept._replace(
+        capacity=capacity, Z=Z, labels=labels, panels=panels, row=np.empty(capacity)
+    )
 
 
 def expected_features(now: Now) -> int | None:
@@ -97,26 +107,31 @@ def expected_features(now: Now) -> int | None:
     return None if isinstance(scale, float) else scale.size
 
 
-def solve_rows(L: Array, B: Array, n: int) -> None:
-    """Overwrite the first n entries of each row b of B by L^-1 b.
+def lower_triangle(now: Now) -> Array:
+    """Return the factor row by row, (n, n), with zeros above the diagonal; a copy."""
+    n, kept = now
+    L = np.empty((n, n))
+    read_rows(kept.panels, 0, n, L)
+    return L
 
-    B : (m, >= n), C-contiguous, may be rows of the factor's buffer from n on.
+
+def solve_rows(kept: Buffers, n: int, B: Array) -> None:
+    """Overwrite the first n entries of each row b of B by L^-1 b; L has n rows.
+
+    B : (m, >= n), C-contiguous.
     """
-    if n == 0 or len(B) == 0:
+    m = len(B)
+    if m < FEW:
+        for i in range(m if n > 0 else 0):
+            solve_panels(kept.panels, kept.labels[RECIPROCAL], n, B[i])
         return
-    # L row by row is L^T column by column: the upper triangle of a (capacity, n) matrix.
-    # dtrtrs takes leading dimensions as they are and works in place: nothing is copied.
-    solved, _ = dtrtrs(L[:n].T, B.T, lower=0, trans=1, overwrite_b=1)
-    if not np.may_share_memory(solved, B):  # pragma: no cover
-        B[:] = solved.T
-
-
-def _square(capacity: int) -> Array:
-    """Return a square buffer of zeros that begins at the beginning of a cache line.
-
-    Zeros, not empty: the upper triangle of the factor stays zero, and untouched memory
-    costs nothing.
-    """
-    buffer = np.zeros(capacity * capacity + 8)
-    skip = -buffer.ctypes.data // 8 % 8
-    return buffer[skip : skip + capacity * capacity].reshape(capacity, capacity)
+    strip = np.empty((min(STRIP, n), n))
+    for low in range(0, n, STRIP):
+        high = min(n, low + STRIP)
+        # Rows of L: left of their own triangle L_0, then L_p;  b_p = L_p^-1 (b_p - L_0 b_0)
+        rows = strip[: high - low]
+        read_rows(kept.panels, low, high, strip)
+        part = B[:, low:high] - B[:, :low] @ rows[:, :low].T
+        # row by row is the transpose column by column
+        solved, _ = dtrtrs(rows[:, low:high].T, part.T, lower=0, trans=1, overwrite_b=1)
+        B[:, low:high] = solved.T

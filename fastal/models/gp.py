@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal._core.cholesky import NOISE, TARGET, copy_lower, pack_lower, unpack_lower
+from fastal._core.cholesky import NOISE, RECIPROCAL, TARGET
 from fastal._core.covariance import KINDS
+from fastal._core.panels import diagonal, pack_rows, panels_size, unpack_rows
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
 from fastal.models import posterior
@@ -291,7 +292,8 @@ class GaussianProcess(GrowingProcess):
             kept = new._reserve(n)
             kept.Z[:, :n] = old.Z[:, :n]
             kept.labels[:, :n] = old.labels[:, :n]
-            copy_lower(old.L, kept.L, n)
+            used = panels_size(n)
+            kept.panels[:used] = old.panels[:used]
             new._now = n, kept
         return new
 
@@ -307,14 +309,14 @@ class GaussianProcess(GrowingProcess):
     def _packed(self, now: Now) -> dict[str, Any]:
         n, kept = now
         packed = np.empty(n * (n + 1) // 2)
-        pack_lower(kept.L, n, packed)
+        pack_rows(kept.panels, n, packed)
         return {
             "kernel": self._kernel,
             "parameters": (kept.lengthscale, kept.noise, kept.amplitude, kept.mean),
             "warned": self._warned,
             "at_edge": self._at_edge,
             "inputs": kept.Z[:, :n].copy(),
-            "labels": kept.labels[:, :n].copy(),
+            "labels": kept.labels[:RECIPROCAL, :n].copy(),
             "factor": packed,
         }
 
@@ -331,8 +333,9 @@ class GaussianProcess(GrowingProcess):
             self._allocate(len(inputs))
             kept = self._reserve(n)
             kept.Z[:, :n] = inputs
-            kept.labels[:, :n] = labels
-            unpack_lower(np.require(state["factor"], requirements=["C", "W"]), n, kept.L)
+            kept.labels[:RECIPROCAL, :n] = labels
+            unpack_rows(np.require(state["factor"], requirements=["C", "W"]), n, kept.panels)
+            kept.labels[RECIPROCAL, :n] = 1.0 / diagonal(kept.panels, n)
             self._now = n, kept
 
     def to_dict(self) -> dict[str, Any]:
