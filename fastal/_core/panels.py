@@ -6,7 +6,8 @@ the triangle reads it from the first number to the last, one column of a panel a
 entry of the solution serves eight rows, and the memory never waits for a new stream. One more panel
 moves nothing, and the upper half takes no memory.
 
-Sums have one fixed order, as in `dots`: every fourth column of a panel, added up in pairs.
+Sums have one fixed order, as in `dots`: every fourth column of a panel, added up in pairs; with
+several right-hand sides at once, one column after the other.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ def _lanes() -> int:
 
 
 LANES = _lanes()
+
+# Right-hand sides that are solved at once: with the eight rows of a panel they fill the registers.
+SIDES = 6 if LANES == 4 else 12
 
 
 def panels_size(n: int) -> int:
@@ -149,44 +153,179 @@ else:
     panel_products = intrinsic(_panel_products)
 
 
+def _emit_sides(builder: Any, a: Any, x: Any, stride: Any, count: Any) -> None:
+    """Emit: of the TALL entries after the first `count` of SIDES vectors, subtract the products.
+
+    a, x : pointers to doubles; the next vector is `stride` of them further than x.
+    """
+    vector, halves = ir.VectorType(DOUBLE, LANES), TALL // LANES
+    fused = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f64"
+    )
+    none = ir.Constant(vector, ir.Undefined)
+    splat = ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
+    sides = [builder.gep(x, [builder.mul(stride, WHOLE(r))]) for r in range(SIDES)]
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    before = builder.block
+    builder.branch(head)
+    builder.position_at_end(head)
+    j = builder.phi(WHOLE)
+    j.add_incoming(WHOLE(0), before)
+    sums = [builder.phi(vector) for _ in range(SIDES * halves)]
+    for phi in sums:
+        phi.add_incoming(ir.Constant(vector, [0.0] * LANES), before)
+    builder.cbranch(builder.icmp_signed("<", j, count), body, end)
+    builder.position_at_end(body)
+    entries = builder.gep(a, [builder.mul(j, WHOLE(TALL))])
+    column = [
+        builder.load(
+            builder.bitcast(builder.gep(entries, [WHOLE(LANES * half)]), vector.as_pointer()),
+            align=8,
+        )
+        for half in range(halves)
+    ]
+    for r, side in enumerate(sides):
+        value = builder.load(builder.gep(side, [j]))
+        every = builder.shuffle_vector(builder.insert_element(none, value, INDEX(0)), none, splat)
+        for half in range(halves):
+            phi = sums[r * halves + half]
+            phi.add_incoming(builder.call(fused, [column[half], every, phi]), body)
+    j.add_incoming(builder.add(j, WHOLE(1)), body)
+    builder.branch(head)
+    builder.position_at_end(end)
+    for r, side in enumerate(sides):
+        for half in range(halves):
+            at = builder.gep(side, [builder.add(count, WHOLE(LANES * half))])
+            place = builder.bitcast(at, vector.as_pointer())
+            known = builder.load(place, align=8)
+            builder.store(builder.fsub(known, sums[r * halves + half]), place, align=8)
+
+
+def _subtract_sides(
+    typing_context: Any, panels: Any, start: Any, B: Any, row: Any, count: Any
+) -> Any:
+    """Subtract the products of a panel from the entries `count` to `count` + TALL of SIDES rows.
+
+    panels : (>= start + 8 count,).  B : (>= row + SIDES, >= count + TALL), its rows from `row` on.
+    """
+    if not all(kind.layout == "C" for kind in (panels, B)):
+        raise TypingError("`subtract_sides` takes contiguous arrays")
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+        rows = context.make_array(signature.args[2])(context, builder, arguments[2])
+        stride = cgutils.unpack_tuple(builder, rows.shape)[1]
+        first = builder.gep(flat.data, [arguments[1]])
+        own = builder.gep(rows.data, [builder.mul(arguments[3], stride)])
+        _emit_sides(builder, first, own, stride, arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(panels, types.int64, B, types.int64, types.int64), emit
+
+
+subtract_sides: Any
+if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+
+    def subtract_sides(panels: Any, start: int, B: Any, row: int, count: int) -> None:
+        columns = panels[start : start + TALL * count].reshape(count, TALL)
+        own = B[row : row + SIDES]
+        own[:, count : count + TALL] -= own[:, :count] @ columns
+
+else:
+    subtract_sides = intrinsic(_subtract_sides)
+
+
 @jit_fused
+def solve_triangle(T: Array, d: Array, w: Array) -> None:
+    """Solve with the triangle at the end of a panel, in place.
+
+    T : (64,), column by column.  d : (8,), reciprocals of its diagonal.  w : (8,).
+    """
+    # a chain without a division, and with one addition per row
+    x0 = w[0] * d[0]
+    x1 = (w[1] - T[1] * x0) * d[1]
+    x2 = ((w[2] - T[2] * x0) - T[10] * x1) * d[2]
+    x3 = (((w[3] - T[3] * x0) - T[11] * x1) - T[19] * x2) * d[3]
+    x4 = ((((w[4] - T[4] * x0) - T[12] * x1) - T[20] * x2) - T[28] * x3) * d[4]
+    x5 = (((w[5] - T[5] * x0) - T[13] * x1) - T[21] * x2) - T[29] * x3
+    x5 = (x5 - T[37] * x4) * d[5]
+    x6 = (((w[6] - T[6] * x0) - T[14] * x1) - T[22] * x2) - T[30] * x3
+    x6 = ((x6 - T[38] * x4) - T[46] * x5) * d[6]
+    x7 = (((w[7] - T[7] * x0) - T[15] * x1) - T[23] * x2) - T[31] * x3
+    x7 = (((x7 - T[39] * x4) - T[47] * x5) - T[55] * x6) * d[7]
+    w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = x0, x1, x2, x3, x4, x5, x6, x7
+
+
+@jit_fused
+def solve_last_triangle(T: Array, d: Array, w: Array) -> None:
+    """Do the same for a panel that is not full; d, w : (< 8,)."""
+    for r in range(w.size):
+        x = w[r]
+        for c in range(r):
+            x -= T[TALL * c + r] * w[c]
+        w[r] = x * d[r]
+
+
+@jit
 def solve_panels(panels: Array, reciprocals: Array, n: int, v: Array) -> None:
     """Solve ``L v = v`` in place for the first n entries of v.
 
     panels : (>= panels_size(n),).  reciprocals : (>= n,), those of the diagonal.  v : (>= n,).
     """
     start = 0
-    whole = n - n % TALL
-    for i in range(0, whole, TALL):
+    for i in range(0, n, TALL):
+        # Of a panel that is not full, entries of rows beyond n are read and not used.
         a0, a1, a2, a3, a4, a5, a6, a7 = panel_products(panels, start, v, i)
-        # What is left is a triangle; its chain has no division and one addition per row.
+        T = panels[start + TALL * i : start + TALL * (i + TALL)]
+        d = reciprocals[i : min(n, i + TALL)]
+        w = v[i : min(n, i + TALL)]
+        if i + TALL <= n:
+            w[0] -= a0
+            w[1] -= a1
+            w[2] -= a2
+            w[3] -= a3
+            w[4] -= a4
+            w[5] -= a5
+            w[6] -= a6
+            w[7] -= a7
+            solve_triangle(T, d, w)
+        else:
+            sums = (a0, a1, a2, a3, a4, a5, a6)
+            for r in range(w.size):
+                w[r] -= sums[r]
+            solve_last_triangle(T, d, w)
+        start += TALL * (i + TALL)
+
+
+@jit
+def solve_sides(panels: Array, reciprocals: Array, n: int, B: Array) -> None:
+    """Solve ``L b = b`` in place for the first n entries of each row b of B.
+
+    B : (m, >= n), C-contiguous. SIDES rows share one reading of a panel, which stays in the cache
+    for all of them.
+    """
+    shared = B.shape[0] - B.shape[0] % SIDES
+    whole = n - n % TALL
+    start = 0
+    for i in range(0, whole, TALL):
         T = panels[start + TALL * i : start + TALL * (i + TALL)]
         d = reciprocals[i : i + TALL]
-        w = v[i : i + TALL]
-        x0 = (w[0] - a0) * d[0]
-        x1 = ((w[1] - a1) - T[1] * x0) * d[1]
-        x2 = (((w[2] - a2) - T[2] * x0) - T[10] * x1) * d[2]
-        x3 = ((((w[3] - a3) - T[3] * x0) - T[11] * x1) - T[19] * x2) * d[3]
-        x4 = (((((w[4] - a4) - T[4] * x0) - T[12] * x1) - T[20] * x2) - T[28] * x3) * d[4]
-        x5 = ((w[5] - a5) - T[5] * x0) - T[13] * x1
-        x5 = (((x5 - T[21] * x2) - T[29] * x3) - T[37] * x4) * d[5]
-        x6 = (((w[6] - a6) - T[6] * x0) - T[14] * x1) - T[22] * x2
-        x6 = (((x6 - T[30] * x3) - T[38] * x4) - T[46] * x5) * d[6]
-        x7 = ((((w[7] - a7) - T[7] * x0) - T[15] * x1) - T[23] * x2) - T[31] * x3
-        x7 = (((x7 - T[39] * x4) - T[47] * x5) - T[55] * x6) * d[7]
-        w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = x0, x1, x2, x3, x4, x5, x6, x7
+        for row in range(0, shared, SIDES):
+            subtract_sides(panels, start, B, row, i)
+            for r in range(row, row + SIDES):
+                solve_triangle(T, d, B[r][i : i + TALL])
         start += TALL * (i + TALL)
     if whole < n:
-        # The same for a panel that is not full: entries of rows beyond n are read, and not used.
-        sums = panel_products(panels, start, v, whole)
         T = panels[start + TALL * whole : start + TALL * (whole + TALL)]
-        w = v[whole:n]
-        d = reciprocals[whole:n]
-        for r in range(w.size):
-            x = w[r] - sums[r]
-            for c in range(r):
-                x -= T[TALL * c + r] * w[c]
-            w[r] = x * d[r]
+        for r in range(shared):
+            b = B[r]
+            sums = panel_products(panels, start, b, whole)
+            w = b[whole:n]
+            for k in range(w.size):
+                w[k] -= sums[k]
+            solve_last_triangle(T, reciprocals[whole:n], w)
+    for r in range(shared, B.shape[0]):
+        solve_panels(panels, reciprocals, n, B[r])
 
 
 @jit
@@ -231,20 +370,15 @@ def write_row(panels: Array, i: int, row: Array) -> None:
 
 
 @jit
-def read_rows(panels: Array, first: int, last: int, out: Array) -> None:
-    """Write the rows `first` to `last` to `out`, with zeros right of the diagonal.
-
-    out : (>= last - first, >= last), of which the first `last` columns are written.
-    """
-    for i in range(first, last):
+def read_rows(panels: Array, n: int, out: Array) -> None:
+    """Write the first n rows up to their diagonal to `out`, (>= n, >= n); the rest of it stays."""
+    for i in range(n):
         p = i // TALL
         start = TALL * TALL // 2 * p * (p + 1) + i % TALL
         own = panels[start : start + TALL * i + 1]
-        row = out[i - first]
+        row = out[i]
         for j in range(i + 1):
             row[j] = own[TALL * j]
-        for j in range(i + 1, last):
-            row[j] = 0.0
 
 
 @jit

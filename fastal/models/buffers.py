@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
 
 from fastal._core.cholesky import RECIPROCAL
-from fastal._core.panels import TALL, new_panels, panels_size, read_rows, solve_panels
+from fastal._core.panels import TALL, new_panels, panels_size, read_rows, solve_sides
 from fastal._types import Array
 from fastal.models.prior import Prior
 
 # First capacity of the buffers; it doubles. A multiple of TALL.
 CAPACITY = 64
-
-# Rows of the factor that `solve_rows` takes at a time, and how many right-hand sides are too few
-# for that: below, one solve each takes less time than to copy the factor row by row.
-STRIP = 128
-FEW = 16
 
 
 class Buffers(NamedTuple):
@@ -110,28 +104,15 @@ def expected_features(now: Now) -> int | None:
 def lower_triangle(now: Now) -> Array:
     """Return the factor row by row, (n, n), with zeros above the diagonal; a copy."""
     n, kept = now
-    L = np.empty((n, n))
-    read_rows(kept.panels, 0, n, L)
+    L = np.zeros((n, n))
+    read_rows(kept.panels, n, L)
     return L
 
 
 def solve_rows(kept: Buffers, n: int, B: Array) -> None:
-    """Overwrite the first n entries of each row b of B by L^-1 b; L has n rows.
+    """Overwrite the first n entries of each row b of B by L^-1 b, with the first n rows of L.
 
     B : (m, >= n), C-contiguous.
     """
-    m = len(B)
-    if m < FEW:
-        for i in range(m if n > 0 else 0):
-            solve_panels(kept.panels, kept.labels[RECIPROCAL], n, B[i])
-        return
-    strip = np.empty((min(STRIP, n), n))
-    for low in range(0, n, STRIP):
-        high = min(n, low + STRIP)
-        # Rows of L: left of their own triangle L_0, then L_p;  b_p = L_p^-1 (b_p - L_0 b_0)
-        rows = strip[: high - low]
-        read_rows(kept.panels, low, high, strip)
-        part = B[:, low:high] - B[:, :low] @ rows[:, :low].T
-        # row by row is the transpose column by column
-        solved, _ = dtrtrs(rows[:, low:high].T, part.T, lower=0, trans=1, overwrite_b=1)
-        B[:, low:high] = solved.T
+    if n > 0:
+        solve_sides(kept.panels, kept.labels[RECIPROCAL], n, B)

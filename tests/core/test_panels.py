@@ -45,13 +45,11 @@ def test_every_entry_has_one_place(n):
 def test_rows_come_back(n):
     L = triangle(n)
     panels = in_panels(L)
-    for first in {0, n // 3, n - 1}:
-        for last in {first + 1, n}:
-            out = np.full((last - first + 1, n + 1), 7.0)
-            core.read_rows(panels, first, last, out)
-            np.testing.assert_array_equal(out[: last - first, :last], L[first:last, :last])
-            assert (out[last - first :] == 7.0).all()
-            assert (out[:, last:] == 7.0).all()
+    out = np.full((n + 1, n + 1), 7.0)
+    core.read_rows(panels, n, out)
+    np.testing.assert_array_equal(np.tril(out[:n, :n]), L)
+    assert (out[~np.tril(np.ones((n + 1, n + 1), dtype=bool))] == 7.0).all()
+    assert (out[n] == 7.0).all()
     packed = np.empty(n * (n + 1) // 2)
     core.pack_rows(panels, n, packed)
     np.testing.assert_array_equal(packed, L[np.tril_indices(n)])
@@ -75,6 +73,19 @@ def test_solves(n):
         allowed = (2 * n + 4) * np.finfo(float).eps * (np.abs(factor) @ np.abs(v[:n]))
         assert (np.abs(factor @ v[:n] - k[:n]) <= allowed).all()
         assert v[n] == k[n]
+
+
+@pytest.mark.parametrize("n", [0, *SIZES])
+@pytest.mark.parametrize("m", [0, 1, core.SIDES - 1, core.SIDES, core.SIDES + 1, 3 * core.SIDES])
+def test_solves_with_several_sides(n, m):
+    L = triangle(n)
+    panels, reciprocals = in_panels(L), 1 / np.diagonal(L)
+    K = np.random.default_rng(1).normal(size=(m, n + 1))
+    V = K.copy()
+    core.solve_sides(panels, reciprocals, n, V)
+    allowed = (2 * n + 4) * np.finfo(float).eps * (np.abs(V[:, :n]) @ np.abs(L.T))
+    assert (np.abs(V[:, :n] @ L.T - K[:, :n]) <= allowed).all()
+    np.testing.assert_array_equal(V[:, n], K[:, n])
 
 
 @pytest.mark.parametrize("n", [9, 100])
@@ -121,3 +132,13 @@ def test_only_contiguous_vectors():
 
     with pytest.raises(Exception, match="contiguous vectors"):
         products(np.ones(128)[::2], np.ones(8))
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+def test_only_contiguous_sides():
+    @njit
+    def subtract(panels, B):
+        core.subtract_sides(panels, 0, B, 0, 8)
+
+    with pytest.raises(Exception, match="contiguous arrays"):
+        subtract(np.ones(128), np.asfortranarray(np.ones((core.SIDES, 16))))
