@@ -27,12 +27,18 @@ COLUMNS = 16
 
 
 def _registers() -> tuple[int, int]:
-    """Return lanes of a vector and rows of a tile: together they fill the registers."""
+    """Return lanes of a vector and rows of a tile: with two vectors a row they fill the registers.
+
+    12 rows take 24 of 32 registers, 6 rows 12 of 16; what multiplies them needs three.
+    """
     wide = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
-    return (8, 12) if wide else (4, 3)
+    return (8, 12) if wide else (4, 6)
 
 
 LANES, TILE = _registers()
+
+# Vectors of a row of C that are added up at a time.
+AT_ONCE = 2
 
 DOUBLE, WHOLE = ir.DoubleType(), ir.IntType(64)
 VECTOR = ir.VectorType(DOUBLE, LANES)
@@ -58,18 +64,26 @@ def _emit(
     builder: Any, rows: int, stride: int, a: Any, b: Any, c: Any, ahead: Any, count: Any
 ) -> None:
     """Emit C += A B for so many rows; all addresses are pointers to doubles."""
+    for part in range(0, PARTS, AT_ONCE):
+        # the rows of A are in the first cache after the first time
+        later = ahead if part == 0 and rows > 1 else None
+        _emit_parts(builder, rows, stride, part, a, b, c, later, count)
+
+
+def _emit_parts(
+    builder: Any, rows: int, stride: int, first: int, a: Any, b: Any, c: Any, ahead: Any, count: Any
+) -> None:
+    """Emit the same for the vectors of C from `first` on, AT_ONCE of them."""
+    parts = range(first, first + AT_ONCE)
     byte = ir.IntType(8).as_pointer()
     whole32 = ir.IntType(32)
-    fetch = builder.module.declare_intrinsic(
-        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[whole32] * 3])
-    )
     splat = ir.Constant(ir.VectorType(whole32, LANES), [0] * LANES)
     none = ir.Constant(VECTOR, ir.Undefined)
     fused = _fused(builder)
     places = [
         _vector(builder, builder.gep(c, [WHOLE(r * COLUMNS)]), part)
         for r in range(rows)
-        for part in range(PARTS)
+        for part in parts
     ]
     sums = [builder.load(at, align=8) for at in places]
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
@@ -84,19 +98,22 @@ def _emit(
     builder.cbranch(builder.icmp_signed("<", k, count), body, end)
     builder.position_at_end(body)
     own = builder.gep(a, [k])
-    for r in range(AHEAD if rows > 1 else 0):
+    for r in range(AHEAD if ahead is not None else 0):
+        fetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[whole32] * 3])
+        )
         line = builder.gep(ahead, [builder.add(k, WHOLE(r * stride))])
         # to be read, and kept, by the caches of data
         builder.call(fetch, [builder.bitcast(line, byte), whole32(0), whole32(2), whole32(1)])
     row_of_b = builder.gep(b, [builder.mul(k, WHOLE(COLUMNS))])
-    factors = [builder.load(_vector(builder, row_of_b, part), align=8) for part in range(PARTS)]
+    factors = [builder.load(_vector(builder, row_of_b, part), align=8) for part in parts]
     added = []
     for r in range(rows):
         value = builder.load(builder.gep(own, [WHOLE(r * stride)]))
         one = builder.insert_element(none, value, whole32(0))
         every = builder.shuffle_vector(one, none, splat)
-        for part in range(PARTS):
-            total = carried[r * PARTS + part]
+        for part in range(AT_ONCE):
+            total = carried[r * AT_ONCE + part]
             added.append(builder.call(fused, [every, factors[part], total]))
     for phi, value in zip(carried, added, strict=True):
         phi.add_incoming(value, body)
