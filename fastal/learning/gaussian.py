@@ -11,7 +11,7 @@ from fastal import _memory
 from fastal._core import error_curves, selection_lazy
 from fastal._core.chunks import CHUNK, aligned, new_chunk
 from fastal._core.ended import FAILED
-from fastal._core.expected_loss import PANEL, add_block, expected_loss, root_mean_square
+from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, root_mean_square
 from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Bools, Ints
 from fastal.learning.failures import failure
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHARE = 8 * selection_lazy.ROWS
 
 # Test rows from which on panels pay for the matrices that belong to them.
-MANY = 512
+MANY = 1024
 
 
 class GaussianSelection(ABC):
@@ -217,20 +217,28 @@ class GaussianSelection(ABC):
         if m >= MANY:
             totals, squares = self.error_sums(Z, y, threads)
         else:
-            totals, squares = self._few_error_sums(Z, y)
+            totals, squares = self._few_error_sums(Z, y, threads)
         loss = np.array([expected_loss(total, m, noise) for total in totals.tolist()])
         rmse = np.array([root_mean_square(square, m) for square in squares.tolist()])
         return ErrorCurves(loss, rmse)
 
-    def _few_error_sums(self, Z: Array, y: Array) -> tuple[Array, Array]:
+    def _few_error_sums(self, Z: Array, y: Array, threads: int) -> tuple[Array, Array]:
         """Return the sums of `error_sums` for few test rows."""
         gp, t, m = self.gp, self.n_labels, len(y)
-        totals, squares = np.zeros(t), np.zeros(t)
-        with one_blas_thread():
+        Zl, factor = self._label_inputs(), self.factor_panels()
+
+        def block(low: int) -> Array:
+            high = min(m, low + ROWS)
+            sums = np.zeros((2, t))
             add_block(
-                gp.prior.kind, gp.amplitude, gp.mean, Z, y, m, self._label_inputs(),
-                self.factor_panels(), self.state.residuals, t, np.empty((m, t)), totals, squares,
+                gp.prior.kind, gp.amplitude, gp.mean, np.ascontiguousarray(Z[:, low:high]),
+                y[low:high], high - low, Zl, factor, self.state.residuals, t,
+                np.empty((high - low, t)), sums[0], sums[1],
             )  # fmt: skip
+            return sums
+
+        with one_blas_thread():
+            totals, squares = np.sum(map_blocks(block, range(0, m, ROWS), threads), axis=0)
         return totals, squares
 
     def error_sums(
