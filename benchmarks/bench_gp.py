@@ -1,12 +1,14 @@
 """The Gaussian process: one label, many labels, the solve within, predictions, and the fit."""
 
+import math
 import warnings
 from time import perf_counter
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
+from scipy.linalg.blas import dgemv, dtrsv
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from threadpoolctl import threadpool_limits
 
 from fastal import datasets, reference
 from fastal._core.covariance import KINDS
@@ -93,6 +95,29 @@ class OneLabelRatio:
         return slow / best(lambda: self.ours.time_add("fastal", t))
 
     track_peer_over_add.unit = "ratio"
+
+
+class OneLabelShare:
+    """One more label against dgemv of a matrix of as many numbers as the triangle has."""
+
+    params = ([100, 1_000],)
+    param_names = ("t",)
+
+    def setup(self, t):
+        self.ours = OneLabel()
+        self.ours.setup("fastal", t)
+        n = math.isqrt(t * t // 2)
+        self.A, self.x = np.asfortranarray(np.random.default_rng(0).random((n, n))), np.ones(n)
+
+    def track_share_of_dgemv(self, t):
+        """At least 0.95 at t = 1,000: speed as a share of dgemv's."""
+        with threadpool_limits(1):
+            return ratio(
+                lambda: dgemv(1.0, self.A, self.x, trans=1),
+                lambda: self.ours.time_add("fastal", t),
+            )
+
+    track_share_of_dgemv.unit = "ratio"
 
 
 class FromEmpty:
