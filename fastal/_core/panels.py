@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from fastal._core.jit import jit, jit_fused
+from fastal._core.jit import inlined, jit, jit_fused
 from fastal._types import Array
 
 # Rows of a panel; a line of the cache holds as many doubles.
@@ -235,6 +235,7 @@ else:
     subtract_sides = intrinsic(_subtract_sides)
 
 
+@inlined
 @jit_fused
 def solve_triangle(T: Array, d: Array, w: Array) -> None:
     """Solve with the triangle at the end of a panel, in place.
@@ -256,6 +257,7 @@ def solve_triangle(T: Array, d: Array, w: Array) -> None:
     w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = x0, x1, x2, x3, x4, x5, x6, x7
 
 
+@inlined
 @jit_fused
 def solve_last_triangle(T: Array, d: Array, w: Array) -> None:
     """Do the same for a panel that is not full; d, w : (< 8,)."""
@@ -266,7 +268,7 @@ def solve_last_triangle(T: Array, d: Array, w: Array) -> None:
         w[r] = x * d[r]
 
 
-@jit
+@jit_fused
 def solve_panels(panels: Array, reciprocals: Array, n: int, v: Array) -> None:
     """Solve ``L v = v`` in place for the first n entries of v.
 
@@ -297,7 +299,7 @@ def solve_panels(panels: Array, reciprocals: Array, n: int, v: Array) -> None:
         start += TALL * (i + TALL)
 
 
-@jit
+@jit_fused
 def solve_sides(panels: Array, reciprocals: Array, n: int, B: Array) -> None:
     """Solve ``L b = b`` in place for the first n entries of each row b of B.
 

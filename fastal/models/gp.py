@@ -52,8 +52,9 @@ class GaussianProcess(GrowingProcess):
     A label more than ten prior standard deviations off, ``(y - mean)^2 > 100 (amplitude + noise)``,
     gives one UserWarning per process: the bounds then measure the prior instead of the learning.
 
-    A single label is one compiled call of plain loops. BLAS is used where several right-hand sides
-    share the factor: in `add_batch` from 8 labels on, by blocks of 64, and in `predict`.
+    A single label is one compiled call that reads the factor once, from its first number to its
+    last. Several right-hand sides share one reading: in `add_batch` from 8 labels on, by blocks of
+    64, and in `predict`.
 
     A pivot that is not above four roundings of its diagonal entry raises LinAlgError: the
     label repeats what the factor already knows to the last digit.

@@ -34,12 +34,12 @@ _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 # prior can explain: ten standard deviations.
 FAR = 100.0
 
-# Labels that add_batch appends by one triangular solve and one product of matrices. The block's
+# Labels that add_batch appends by one solve of all of them and one product of matrices. The block's
 # own triangle is done by plain loops, whose share is BLOCK / n.
 BLOCK = 64
 
-# Below this number of labels add_batch goes row by row: the solve of BLAS packs the whole factor
-# first, which costs as much as six substitutions.
+# Below this number of labels add_batch goes row by row: few rows hardly share a reading of the
+# factor, and a block has its own product of matrices to pay for.
 FEW = 8
 
 
