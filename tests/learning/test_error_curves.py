@@ -41,7 +41,9 @@ def test_panels_give_what_few_rows_are_given(t, kind):
             selection.error_sums(Z, y, 1), selection._few_error_sums(Z, y, 1), strict=True
         ):
             assert found.shape == (t,)
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
+            # a single error may be next to zero: what counts is the rounding of y and of t sums
+            absolute = 4 * t * np.finfo(float).eps if m == 1 else 0.0
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=absolute)
 
 
 @pytest.mark.parametrize("t", LABELS)
