@@ -61,21 +61,6 @@ class Selection:
 
     track_learner_over_max_labels.unit = "ratio"
 
-    def track_test_set_over_none(self, N):
-        """At most 2 with 10^5 test rows at 30,000 points: errors over none, 300 labels."""
-        X, y = _data(N * 10 // 3)
-
-        def call(**more):
-            learn(
-                self.X, self.y, gp=_gp(), stopper=Stopper(1e-300), seed=0, max_labels=300,
-                threads=1, **more,
-            )  # fmt: skip
-
-        with threadpool_limits(1):
-            return ratio(lambda: call(test=(X, y)), call, rounds=3)
-
-    track_test_set_over_none.unit = "ratio"
-
     def peakmem_learn(self, N):
         self._learn()
 

@@ -23,7 +23,7 @@ from fastal import (
 )
 from fastal.criteria.experiments import MaxVariance
 
-from ._timing import best, ratio_of_pairs
+from ._timing import best, ratio, ratio_of_pairs
 
 NOISE, SCALE = 0.01, 1.3
 
@@ -381,3 +381,53 @@ class Memory:
             tracemalloc.stop()
 
     track_megabytes_beyond_the_inputs.unit = "MB"
+
+
+class ErrorsOfTestSet:
+    """Errors after each of 300 labels on as many test rows as the pool has points.
+
+    A test row needs as many flops as a row of the pool, T^2: twice the time is the limit of any
+    way that completes rows.
+    """
+
+    params = ([10_000, 100_000],)
+    param_names = ("N",)
+    timeout = 300
+
+    def setup(self, N):
+        X, y = _data(2 * N)
+        self.X, self.y, self.test = X[:N], y[:N], (X[N:], y[N:])
+        self._learn()
+        self._learn(test=self.test)
+
+    def _learn(self, **more):
+        learn(
+            self.X, self.y, gp=GaussianProcess(SCALE, NOISE), stopper=Stopper(1e-300), seed=0,
+            max_labels=300, threads=1, **more,
+        )  # fmt: skip
+
+    def track_test_set_over_none(self, N):
+        """At most 2 with 10^5 test rows: the run with errors over the run without."""
+        with threadpool_limits(1):
+            return ratio(lambda: self._learn(test=self.test), self._learn, rounds=3)
+
+    track_test_set_over_none.unit = "ratio"
+
+    def track_memory_over_none(self, N):
+        """At most 1.2 with 10^5 test rows: memory of the run with errors over the run without."""
+        import tracemalloc
+
+        peaks = []
+        for more in ({"test": self.test}, {}):
+            tracemalloc.start()
+            try:
+                self._learn(**more)
+                peaks.append(tracemalloc.get_traced_memory()[1])
+            finally:
+                tracemalloc.stop()
+        return peaks[0] / peaks[1]
+
+    track_memory_over_none.unit = "ratio"
+
+    def peakmem_with_errors(self, N):
+        self._learn(test=self.test)

@@ -1,6 +1,6 @@
 """The Cholesky factor that grows by rows, and the posterior before each label.
 
-The factor L of K + N is row-major in a square buffer, z = L^-1 (y - mean) is kept beside it. A new
+The factor L of K + N lies in panels of eight rows (`panels`), z = L^-1 (y - mean) beside it. A new
 row is v = L^-1 k(x): at the same time the row to append and all that the posterior at x needs,
     s = k(x, x) - v.v,    mu = mean + v.z.
 Status of a kernel: 0 is fine, i > 0 is the order of the leading minor that is not positive
@@ -18,11 +18,12 @@ from fastal._core.bound_array import gp_kl_scalar
 from fastal._core.covariance import covariance_row
 from fastal._core.dots import dots
 from fastal._core.jit import jit, jit_part
+from fastal._core.panels import solve_panels, write_row
 
 Array = NDArray[np.float64]
 
-# Rows of the array that belongs to the labels, shape (3, capacity).
-TARGET, WHITE, NOISE = 0, 1, 2
+# Rows of the array that belongs to the labels, shape (4, capacity); the last one is 1 / L_tt.
+TARGET, WHITE, NOISE, RECIPROCAL = 0, 1, 2, 3
 
 # A pivot is trusted if it exceeds the rounding of the diagonal entry that it is the rest of.
 PIVOT_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -32,8 +33,8 @@ PIVOT_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 def forward_substitute(L: Array, start: int, stop: int, v: Array) -> None:
     """Solve ``L v = v`` in place for the entries `start` to `stop` of v.
 
-    L : (>= stop, >= stop), only rows and columns from `start` to `stop` are read.
-    v : (>= stop,), may be a later row of L.
+    L : (>= stop - start, >= stop), rows of the factor from `start` on, of which the columns from
+    `start` to `stop` are read.  v : (>= stop,), may be a later row of L.
     """
     n = stop - start
     whole = n - n % 8
@@ -41,10 +42,9 @@ def forward_substitute(L: Array, start: int, stop: int, v: Array) -> None:
     # Eight rows at once: one load of w_j serves eight products, and eight streams keep the memory
     # busy. The triangle of 8 x 8 that is left has no such gain.
     for i in range(0, whole, 8):
-        r = start + i
         rows = (
-            L[r][start:stop], L[r + 1][start:stop], L[r + 2][start:stop], L[r + 3][start:stop],
-            L[r + 4][start:stop], L[r + 5][start:stop], L[r + 6][start:stop], L[r + 7][start:stop],
+            L[i][start:stop], L[i + 1][start:stop], L[i + 2][start:stop], L[i + 3][start:stop],
+            L[i + 4][start:stop], L[i + 5][start:stop], L[i + 6][start:stop], L[i + 7][start:stop],
         )  # fmt: skip
         a0, a1, a2, a3, a4, a5, a6, a7 = dots(rows, w, i)
         w[i] -= a0
@@ -57,13 +57,13 @@ def forward_substitute(L: Array, start: int, stop: int, v: Array) -> None:
         w[i + 7] -= a7
         # w_i = (k_i - sum_{j<i} L_ij w_j) / L_ii
         for row in range(i, i + 8):
-            factor = L[start + row][start:stop]
+            factor = L[row][start:stop]
             x = w[row]
             for j in range(i, row):
                 x -= factor[j] * w[j]
             w[row] = x / factor[row]
     for i in range(whole, n):
-        factor = L[start + i][start:stop]
+        factor = L[i][start:stop]
         w[i] = (w[i] - dots((factor,), w, i)[0]) / factor[i]
 
 
@@ -108,7 +108,7 @@ def close_row(
 ) -> tuple[int, float]:
     """Write pivot, z_t and the label of row t; return (status, r_t).
 
-    s, mu : posterior before the label.  labels : (3, > t), column t is written.
+    s, mu : posterior before the label.  labels : (4, > t), column t is written.
     row : (> t,), entry t is written. Nothing is written unless the status is 0.
     """
     status, pivot, white, r = last_entries(amplitude, s, mu, y, noise, t)
@@ -118,6 +118,7 @@ def close_row(
     labels[TARGET, t] = y
     labels[WHITE, t] = white
     labels[NOISE, t] = noise
+    labels[RECIPROCAL, t] = 1.0 / pivot
     return 0, r
 
 
@@ -133,13 +134,15 @@ def append_row(
     t: int,
     Z: Array,
     labels: Array,
-    L: Array,
+    panels: Array,
+    v: Array,
 ) -> tuple[int, float]:
     """Append one label to the factor of t labels; return (status, r_t), r_t without C.
 
     x, per_length : (d,), input and reciprocal length scales, only read.
-    Z : (d, > t), scaled inputs, column t is written.  labels : (3, > t), column t is written.
-    L : (> t, > t), row t is written up to its diagonal, rows above are only read.
+    Z : (d, > t), scaled inputs, column t is written.  labels : (4, > t), column t is written.
+    panels : the factor, with room for row t, which is written; the others are only read.
+    v : (> t,), to compute in.
     A status other than 0 leaves what belongs to the first t labels as it was.
     """
     broken = 0.0
@@ -147,13 +150,15 @@ def append_row(
         Z[f, t] = x[f] * per_length[f]
         # 0 for a finite input, else NaN: one test of the pivot refuses both.
         broken += Z[f, t] - Z[f, t]
-    v = L[t]
     # L v = k(x)
     covariance_row(kind, amplitude, Z, 0, t, Z, t, v)
-    forward_substitute(L, 0, t, v)
+    solve_panels(panels, labels[RECIPROCAL], t, v)
     vv, vz = two_dots(v, labels[WHITE], 0, t)
     s = amplitude - vv + broken
-    return close_row(amplitude, s, mean + vz, y, noise, t, labels, v)
+    status, r = close_row(amplitude, s, mean + vz, y, noise, t, labels, v)
+    if status == 0:
+        write_row(panels, t, v)
+    return status, r
 
 
 @jit
@@ -167,27 +172,29 @@ def append_block(
     t: int,
     Z: Array,
     labels: Array,
-    L: Array,
+    rows: Array,
+    panels: Array,
     bounds: Array,
 ) -> int:
     """Append b labels at once; return the status of the first row that fails, or 0.
 
     y, noise : (b,).  S : (b, b), V V^T, of which the lower triangle is read.
     Z : (d, >= t + b), with the scaled inputs of the block in place.
-    L : (>= t + b, >= t + b), rows t to t + b hold V = K_bt L^-T in their first t columns; the rest
-    of them up to the diagonal is written, rows above are only read.
-    labels : (3, >= t + b), columns t to t + b are written.
+    rows : (b, >= t + b), rows of the factor from t on; they hold V = K_bt L^-T in their first t
+    columns, the rest of them up to the diagonal is written.
+    panels : the factor, with room for these rows, which are written; the others stay.
+    labels : (4, >= t + b), columns t to t + b are written.
     bounds : (b,), r_t of each label, written. The other arguments are only read.
     """
     white = labels[WHITE]
     for j in range(y.size):
         row = t + j
-        v = L[row]
+        v = rows[j]
         # [L_bt  L_bb] [L_bt  L_bb]^T = K_bb + N: the block is the factor of K_bb - S
         covariance_row(kind, amplitude, Z, t, row, Z, row, v)
         for i in range(j):
             v[t + i] -= S[j, i]
-        forward_substitute(L, t, row, v)
+        forward_substitute(rows, t, row, v)
         # s = k - v.v, mu = mean + v.z, over the earlier labels and over the block
         _, vz = two_dots(v, white, 0, t)
         vv, vz_block = two_dots(v, white, t, row)
@@ -196,6 +203,7 @@ def append_block(
         status, r = close_row(amplitude, s, mu, y[j], noise[j], row, labels, v)
         if status != 0:
             return status
+        write_row(panels, row, v)
         bounds[j] = r
     return 0
 
@@ -209,31 +217,3 @@ def row_variances(amplitude: float, V: Array, out: Array) -> None:
     for i in range(V.shape[0]):
         row = V[i]
         out[i] = max(amplitude - dots((row,), row, row.size)[0], 0.0)
-
-
-@jit
-def copy_lower(source: Array, target: Array, n: int) -> None:
-    """Copy the lower triangle of the first n rows; the upper one is neither read nor written."""
-    for i in range(n):
-        for j in range(i + 1):
-            target[i, j] = source[i, j]
-
-
-@jit
-def pack_lower(L: Array, n: int, packed: Array) -> None:
-    """Write the lower triangle of L row by row into ``packed``, of shape (n (n + 1) / 2,)."""
-    k = 0
-    for i in range(n):
-        for j in range(i + 1):
-            packed[k] = L[i, j]
-            k += 1
-
-
-@jit
-def unpack_lower(packed: Array, n: int, L: Array) -> None:
-    """Undo `pack_lower`: write the lower triangle of the first n rows of L."""
-    k = 0
-    for i in range(n):
-        for j in range(i + 1):
-            L[i, j] = packed[k]
-            k += 1

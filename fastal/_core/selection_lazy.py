@@ -364,12 +364,14 @@ def complete_rows(
     K = np.empty(groups * count * COLUMNS)
     covariance_block(kind, amplitude, Z, Zl, first, last, low, high, K)
     V = np.zeros(groups * count * COLUMNS)
-    # V_p = K M_p^T, some columns of K after the others, + V_0 M_0^T, chunk by chunk
+    # V_p = K M_p^T, some columns of K after the others, + V_0 M_0^T, chunk by chunk. M_p is a lower
+    # triangle: groups of columns of K have no part in those of V before them.
     for g in range(groups):
         begin = first + g * COLUMNS
         add_block_product(
-            K.ctypes.data + 8 * g * count * COLUMNS, products.ctypes.data + 8 * begin * COLUMNS,
-            step, V.ctypes.data, count, groups, min(COLUMNS, last - begin),
+            K.ctypes.data + 8 * g * count * COLUMNS,
+            products.ctypes.data + 8 * (g * step + begin * COLUMNS), step,
+            V.ctypes.data + 8 * g * count * COLUMNS, count, groups - g, min(COLUMNS, last - begin),
         )  # fmt: skip
     c = first // CHUNK
     start = first - c * CHUNK

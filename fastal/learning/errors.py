@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastal._core.expected_loss import ROWS
 from fastal._core.predictive import add_densities
-from fastal._threads import map_blocks, one_blas_thread
+from fastal._threads import one_blas_thread
 from fastal._types import Array
 from fastal.learning.eager import EagerSelection
+from fastal.learning.gaussian import MANY
 from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
@@ -67,22 +67,18 @@ def _write_errors(
     loss: Array,
     rmse: Array,
 ) -> None:
-    """Write the errors after `first` labels and more, by blocks of the test set's rows."""
+    """Write the errors after `first` labels and more."""
     t, m = selection.n_labels, len(y)
     Z = gp.prior.scale("test", X)
-    factor = selection.factor_panels()
-
-    def block(low: int) -> Array:
-        high = min(m, low + ROWS)
-        sums = np.zeros((2, t))
-        add_densities(
-            gp.prior.kind, gp.amplitude, gp.mean, gp.noise, np.ascontiguousarray(Z[:, low:high]),
-            y[low:high], high - low, selection.Z, factor, selection.state.residuals, first, t,
-            np.empty((high - low, t)), sums[0], sums[1],
-        )  # fmt: skip
-        return sums
-
-    with one_blas_thread():
-        densities, squares = np.sum(map_blocks(block, range(0, m, ROWS), threads), axis=0)
+    if m >= MANY:
+        densities, squares = selection.error_sums(Z, y, threads, predictive=True, since=first)
+    else:
+        densities, squares = np.zeros(t), np.zeros(t)
+        with one_blas_thread():
+            add_densities(
+                gp.prior.kind, gp.amplitude, gp.mean, gp.noise, Z, y, m, selection.Z,
+                selection.factor_panels(), selection.state.residuals, first, t, np.empty((m, t)),
+                densities, squares,
+            )  # fmt: skip
     loss[first - 1 : t] = densities[first - 1 :] / m
     rmse[first - 1 : t] = np.sqrt(squares[first - 1 :] / m)

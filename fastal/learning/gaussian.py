@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fastal import _memory
+from fastal._core import error_curves, selection_lazy
+from fastal._core.chunks import CHUNK, aligned, new_chunk
 from fastal._core.ended import FAILED
 from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, root_mean_square
 from fastal._threads import map_blocks, one_blas_thread
@@ -18,6 +20,13 @@ from fastal.learning.selection import ErrorCurves
 if TYPE_CHECKING:
     from fastal._core.rule import CompiledRule
     from fastal.models.gp import GaussianProcess
+
+# Test rows that one task takes, several blocks of those that stay in the cache. Neither depends on
+# the number of threads, and so no sum does.
+SHARE = 8 * selection_lazy.ROWS
+
+# Test rows from which on panels pay for the matrices that belong to them.
+MANY = 1024
 
 
 class GaussianSelection(ABC):
@@ -205,9 +214,19 @@ class GaussianSelection(ABC):
 
     def test_errors_scaled(self, Z: Array, y: Array, threads: int) -> ErrorCurves:
         """Return `test_errors` for inputs that are divided by the length scales, (d, m)."""
+        m, noise = len(y), self.gp.noise
+        if m >= MANY:
+            totals, squares = self.error_sums(Z, y, threads)
+        else:
+            totals, squares = self._few_error_sums(Z, y, threads)
+        loss = np.array([expected_loss(total, m, noise) for total in totals.tolist()])
+        rmse = np.array([root_mean_square(square, m) for square in squares.tolist()])
+        return ErrorCurves(loss, rmse)
+
+    def _few_error_sums(self, Z: Array, y: Array, threads: int) -> tuple[Array, Array]:
+        """Return the sums of `error_sums` for few test rows."""
         gp, t, m = self.gp, self.n_labels, len(y)
-        Zl = self._label_inputs()
-        factor = self.factor_panels()
+        Zl, factor = self._label_inputs(), self.factor_panels()
 
         def block(low: int) -> Array:
             high = min(m, low + ROWS)
@@ -221,9 +240,45 @@ class GaussianSelection(ABC):
 
         with one_blas_thread():
             totals, squares = np.sum(map_blocks(block, range(0, m, ROWS), threads), axis=0)
-        loss = np.array([expected_loss(total, m, gp.noise) for total in totals.tolist()])
-        rmse = np.array([root_mean_square(square, m) for square in squares.tolist()])
-        return ErrorCurves(loss, rmse)
+        return totals, squares
+
+    def error_sums(
+        self, Z: Array, y: Array, threads: int, *, predictive: bool = False, since: int = 1
+    ) -> tuple[Array, Array]:
+        """Return sums of losses and of squared errors over test rows, after each label.
+
+        `predictive`: minus the logarithms of the predictive densities, from label `since` on;
+        else squared errors and variances.
+        """
+        gp, t, m = self.gp, self.n_labels, len(y)
+        Zl, products = self._label_inputs(), self._panel_products()
+
+        def share(low: int) -> Array:
+            sums = np.zeros((2, t))
+            chunks = [new_chunk(selection_lazy.ROWS) for _ in range(0, t, CHUNK)]
+            table = np.array([chunk.ctypes.data for chunk in chunks], dtype=np.int64)
+            error_curves.add_errors(
+                gp.prior.kind, gp.amplitude, gp.mean, gp.noise, predictive, Z, y, low,
+                min(m, low + SHARE), Zl, products, self.state.residuals, since, t, table, sums[0],
+                sums[1],
+            )  # fmt: skip
+            return sums
+
+        totals, squares = np.sum(map_blocks(share, range(0, m, SHARE), threads), axis=0)
+        return totals, squares
+
+    def _panel_products(self) -> Array:
+        """Return the matrices that complete rows, panel by panel, as `error_curves` takes them."""
+        t = self.n_labels
+        rows = np.empty((selection_lazy.PANEL, t))
+        products = aligned(error_curves.products_size(t))
+        with one_blas_thread():
+            for first in range(0, t, selection_lazy.PANEL):
+                last = min(t, first + selection_lazy.PANEL)
+                self._factor_rows(first, last, rows)
+                own = products[error_curves.products_place(first, last)]
+                selection_lazy.prepare_panel(rows, own, first, last)
+        return products
 
 
 def check_memory(n: int, labels: int) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
 
-from fastal._core.cholesky import copy_lower
+from fastal._core.cholesky import RECIPROCAL
+from fastal._core.panels import TALL, new_panels, panels_size, read_rows, solve_sides
 from fastal._types import Array
 from fastal.models.prior import Prior
 
-# First capacity of the buffers; it doubles.
+# First capacity of the buffers; it doubles. A multiple of TALL.
 CAPACITY = 64
 
 # Buffers without memory: nobody can write into them, and all may share them.
@@ -32,8 +32,9 @@ class Buffers(NamedTuple):
     shape: tuple[int] | None  # of an input, None before the first label
     capacity: int
     Z: Array  # (d, capacity) inputs over length scales
-    labels: Array  # (3, capacity) target, whitened target and noise
-    L: Array  # (capacity, capacity)
+    labels: Array  # (4, capacity) target, whitened target, noise and 1 / L_tt
+    panels: Array  # the factor L, as `fastal._core.panels` says
+    row: Array  # (capacity,) scratch: the row of L that is being added
     x: Array  # (d,) scratch: the input that is being added
     per_length: Array  # (d,) reciprocal length scales
 
@@ -55,8 +56,9 @@ Now = tuple[int, Buffers]
 def no_labels(lengthscale: float | Array, noise: float, amplitude: float, mean: float) -> Now:
     """Return parameters without labels and without memory for any."""
     return 0, Buffers(
-        lengthscale, noise, amplitude, mean, None, 0, NONE, NONE, NONE, NOTHING, NOTHING
-    )
+        lengthscale, noise, amplitude, mean, None, 0, NONE, NONE, NOTHING, NOTHING, NOTHING,
+        NOTHING,
+    )  # fmt: skip
 
 
 def allocate(kept: Buffers, features: int) -> Buffers:
@@ -70,8 +72,9 @@ def allocate(kept: Buffers, features: int) -> Buffers:
         shape=(features,),
         capacity=capacity,
         Z=np.zeros((features, capacity)),
-        labels=np.zeros((3, capacity)),
-        L=kept.L if kept.capacity == capacity else _square(capacity),
+        labels=np.zeros((4, capacity)),
+        panels=kept.panels if kept.capacity == capacity else new_panels(capacity),
+        row=np.empty(capacity),
         x=np.empty(features),
         per_length=per_length,
     )
@@ -80,14 +83,15 @@ def allocate(kept: Buffers, features: int) -> Buffers:
 def enlarge(now: Now, total: int) -> Buffers:
     """Return buffers with room for more labels than now; the capacity at least doubles."""
     n, kept = now
-    # A multiple of 8: every row of L begins at the beginning of a cache line.
-    capacity = -(-max(2 * kept.capacity, total) // 8) * 8
-    L = _square(capacity)
-    copy_lower(kept.L, L, n)
-    Z, labels = np.zeros((len(kept.Z), capacity)), np.zeros((3, capacity))
+    capacity = -(-max(2 * kept.capacity, total) // TALL) * TALL
+    panels, used = new_panels(capacity), panels_size(n)
+    panels[:used] = kept.panels[:used]
+    Z, labels = np.zeros((len(kept.Z), capacity)), np.zeros((4, capacity))
     Z[:, :n] = kept.Z[:, :n]
     labels[:, :n] = kept.labels[:, :n]
-    return kept._replace(capacity=capacity, Z=Z, labels=labels, L=L)
+    return kept._replace(
+        capacity=capacity, Z=Z, labels=labels, panels=panels, row=np.empty(capacity)
+    )
 
 
 def expected_features(now: Now) -> int | None:
@@ -99,26 +103,18 @@ def expected_features(now: Now) -> int | None:
     return None if isinstance(scale, float) else scale.size
 
 
-def solve_rows(L: Array, B: Array, n: int) -> None:
-    """Overwrite the first n entries of each row b of B by L^-1 b.
+def lower_triangle(now: Now) -> Array:
+    """Return the factor row by row, (n, n), with zeros above the diagonal; a copy."""
+    n, kept = now
+    L = np.zeros((n, n))
+    read_rows(kept.panels, n, L)
+    return L
 
-    B : (m, >= n), C-contiguous, may be rows of the factor's buffer from n on.
+
+def solve_rows(kept: Buffers, n: int, B: Array) -> None:
+    """Overwrite the first n entries of each row b of B by L^-1 b, with the first n rows of L.
+
+    B : (m, >= n), C-contiguous.
     """
-    if n == 0 or len(B) == 0:
-        return
-    # L row by row is L^T column by column: the upper triangle of a (capacity, n) matrix.
-    # dtrtrs takes leading dimensions as they are and works in place: nothing is copied.
-    solved, _ = dtrtrs(L[:n].T, B.T, lower=0, trans=1, overwrite_b=1)
-    if not np.may_share_memory(solved, B):  # pragma: no cover
-        B[:] = solved.T
-
-
-def _square(capacity: int) -> Array:
-    """Return a square buffer of zeros that begins at the beginning of a cache line.
-
-    Zeros, not empty: the upper triangle of the factor stays zero, and untouched memory
-    costs nothing.
-    """
-    buffer = np.zeros(capacity * capacity + 8)
-    skip = -buffer.ctypes.data // 8 % 8
-    return buffer[skip : skip + capacity * capacity].reshape(capacity, capacity)
+    if n > 0:
+        solve_sides(kept.panels, kept.labels[RECIPROCAL], n, B)

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal._core.cholesky import NOISE, TARGET, copy_lower, pack_lower, unpack_lower
+from fastal._core.cholesky import NOISE, RECIPROCAL, TARGET
 from fastal._core.covariance import KINDS
 from fastal._core.inputs import farthest
+from fastal._core.panels import diagonal, pack_rows, panels_size, unpack_rows
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
 from fastal.models import posterior
@@ -52,8 +53,9 @@ class GaussianProcess(GrowingProcess):
     A label more than ten prior standard deviations off, ``(y - mean)^2 > 100 (amplitude + noise)``,
     gives one UserWarning per process: the bounds then measure the prior instead of the learning.
 
-    A single label is one compiled call of plain loops. BLAS is used where several right-hand sides
-    share the factor: in `add_batch` from 8 labels on, by blocks of 64, and in `predict`.
+    A single label is one compiled call that reads the factor once, from its first number to its
+    last. Several right-hand sides share one reading: in `add_batch` from 8 labels on, by blocks of
+    64, and in `predict`.
 
     A pivot that is not above four roundings of its diagonal entry raises LinAlgError: the
     label repeats what the factor already knows to the last digit.
@@ -292,7 +294,8 @@ class GaussianProcess(GrowingProcess):
             kept = new._reserve(n)
             kept.Z[:, :n] = old.Z[:, :n]
             kept.labels[:, :n] = old.labels[:, :n]
-            copy_lower(old.L, kept.L, n)
+            used = panels_size(n)
+            kept.panels[:used] = old.panels[:used]
             new._now = n, kept
         return new
 
@@ -308,14 +311,14 @@ class GaussianProcess(GrowingProcess):
     def _packed(self, now: Now) -> dict[str, Any]:
         n, kept = now
         packed = np.empty(n * (n + 1) // 2)
-        pack_lower(kept.L, n, packed)
+        pack_rows(kept.panels, n, packed)
         return {
             "kernel": self._kernel,
             "parameters": (kept.lengthscale, kept.noise, kept.amplitude, kept.mean),
             "warned": self._warned,
             "at_edge": self._at_edge,
             "inputs": kept.Z[:, :n].copy(),
-            "labels": kept.labels[:, :n].copy(),
+            "labels": kept.labels[:RECIPROCAL, :n].copy(),
             "factor": packed,
         }
 
@@ -332,8 +335,9 @@ class GaussianProcess(GrowingProcess):
             self._allocate(len(inputs))
             kept = self._reserve(n)
             kept.Z[:, :n] = inputs
-            kept.labels[:, :n] = labels
-            unpack_lower(np.require(state["factor"], requirements=["C", "W"]), n, kept.L)
+            kept.labels[:RECIPROCAL, :n] = labels
+            unpack_rows(np.require(state["factor"], requirements=["C", "W"]), n, kept.panels)
+            kept.labels[RECIPROCAL, :n] = 1.0 / diagonal(kept.panels, n)
             self._now = n, kept
 
     def to_dict(self) -> dict[str, Any]:

@@ -34,12 +34,12 @@ _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 # prior can explain: ten standard deviations.
 FAR = 100.0
 
-# Labels that add_batch appends by one triangular solve and one product of matrices. The block's
+# Labels that add_batch appends by one solve of all of them and one product of matrices. The block's
 # own triangle is done by plain loops, whose share is BLOCK / n.
 BLOCK = 64
 
-# Below this number of labels add_batch goes row by row: the solve of BLAS packs the whole factor
-# first, which costs as much as six substitutions.
+# Below this number of labels add_batch goes row by row: few rows hardly share a reading of the
+# factor, and a block has its own product of matrices to pay for.
 FEW = 8
 
 
@@ -152,10 +152,6 @@ class GrowingProcess(KernelModel):
     def _labels(self) -> Array:
         return self._now[1].labels
 
-    @property
-    def _L(self) -> Array:  # noqa: N802
-        return self._now[1].L
-
     def _expected(self) -> int | None:
         return expected_features(self._now)
 
@@ -235,11 +231,14 @@ class GrowingProcess(KernelModel):
             writing = self._turn()
         with writing:
             n, kept = self._now
-            _, default, amplitude, mean, shape, capacity, Z, labels, L, scratch, per_length = kept
+            (
+                _, default, amplitude, mean, shape, capacity, Z, labels, panels, row, scratch,
+                per_length,
+            ) = kept  # fmt: skip
             if n == 0 or n == capacity or x.shape != shape:
                 x = check.point(x, expected_features(self._now))
                 kept = self._allocate(x.size) if n == 0 else self._reserve(n + 1)
-                Z, labels, L, scratch, per_length = kept[6:]
+                Z, labels, panels, row, scratch, per_length = kept[6:]
             # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
             scratch[...] = x
             if noise is None:
@@ -249,8 +248,9 @@ class GrowingProcess(KernelModel):
                 check.real("y", y)
                 self._warn_far(y, noise)
             status, r = append_row(
-                self._kind, amplitude, mean, scratch, per_length, y, noise, n, Z, labels, L
-            )
+                self._kind, amplitude, mean, scratch, per_length, y, noise, n, Z, labels, panels,
+                row,
+            )  # fmt: skip
             if status != 0:
                 check.real("y", y)
                 check.point(x, expected_features(self._now))
@@ -322,7 +322,7 @@ class GrowingProcess(KernelModel):
         start, m = self._now[0], y.size
         kept = self._reserve(start + m)
         kind, amplitude, mean = self._kind, kept.amplitude, kept.mean
-        Z, labels, L = kept.Z, kept.labels, kept.L
+        Z, labels, panels = kept.Z, kept.labels, kept.panels
         Z[:, start : start + m] = scaled
         bounds = np.empty(m)
         if m < FEW:
@@ -330,17 +330,18 @@ class GrowingProcess(KernelModel):
             for i in range(m):
                 x, t = scaled[:, i].copy(), start + i
                 status, bounds[i] = append_row(
-                    kind, amplitude, mean, x, ones, float(y[i]), float(noise[i]), t, Z, labels, L
-                )
+                    kind, amplitude, mean, x, ones, float(y[i]), float(noise[i]), t, Z, labels,
+                    panels, kept.row,
+                )  # fmt: skip
                 if status != 0:
                     _fail(status, float(y[i]), Z)
         for low in range(0, m if m >= FEW else 0, BLOCK):
             high = min(m, low + BLOCK)
             t, b = start + low, high - low
             # Rows t to t + b of the factor, left of the block: V = K_bt L^-T; S = V V^T
-            rows = L[t : t + b]
+            rows = np.empty((b, t + b))
             covariance_rows(kind, amplitude, Z, t, Z, t, rows)
-            solve_rows(L, rows, t)
+            solve_rows(kept, t, rows)
             V = rows[:, :t]
             status = append_block(
                 kind,
@@ -352,7 +353,8 @@ class GrowingProcess(KernelModel):
                 t,
                 Z,
                 labels,
-                L,
+                rows,
+                panels,
                 bounds[low:high],
             )
             if status != 0:

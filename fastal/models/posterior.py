@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
 
 from fastal._core.bound_array import gp_kl_array
-from fastal._core.cholesky import NOISE, TARGET, WHITE, row_variances
+from fastal._core.cholesky import NOISE, RECIPROCAL, TARGET, WHITE, row_variances
 from fastal._core.covariance import covariance_rows
+from fastal._core.panels import diagonal, solve_transposed
 from fastal._types import Array
 from fastal.bound import gp_prior_kl, prior_kl_of_factor
-from fastal.models.buffers import Now, solve_rows
+from fastal.models.buffers import Now, lower_triangle, solve_rows
 
 # Inputs that are predicted at once: enough for the solve to run at full speed.
 PANEL = 512
@@ -31,7 +31,7 @@ def whitened_rows(kind: int, now: Now, scaled: Array, low: int, high: int) -> Ar
     """Return v = L^-1 k(x) of the scaled inputs `low` to `high`, a row each."""
     n, kept = now
     V = covariances(kind, kept.amplitude, kept.Z, n, scaled, low, high)
-    solve_rows(kept.L, V, n)
+    solve_rows(kept, n, V)
     return V
 
 
@@ -80,8 +80,9 @@ def weights(now: Now) -> Array:
     """Return alpha = A^-1 (y - mean)."""
     n, kept = now
     # L^T alpha = z
-    solved, _ = dtrtrs(kept.L[:n].T, kept.labels[WHITE, :n], lower=0)
-    return np.ascontiguousarray(solved).reshape(n)
+    alpha = kept.labels[WHITE, :n].copy()
+    solve_transposed(kept.panels, kept.labels[RECIPROCAL], n, alpha)
+    return alpha
 
 
 def log_evidence(now: Now) -> float:
@@ -91,7 +92,7 @@ def log_evidence(now: Now) -> float:
         return 0.0
     white = kept.labels[WHITE, :n]
     # -1/2 z.z - sum log L_ii - t/2 log(2 pi)
-    logs = np.log(np.diagonal(kept.L)[:n]).sum()
+    logs = np.log(diagonal(kept.panels, n)).sum()
     return float(-0.5 * (white @ white) - logs - 0.5 * n * math.log(2.0 * math.pi))
 
 
@@ -104,7 +105,7 @@ def label_bounds(now: Now) -> Array:
     n, kept = now
     bounds = np.empty(n)
     if n > 0:
-        pivots, noise = np.diagonal(kept.L)[:n], kept.labels[NOISE, :n].copy()
+        pivots, noise = diagonal(kept.panels, n), kept.labels[NOISE, :n].copy()
         # rounding may leave the pivot just below the noise
         var = np.maximum(pivots * pivots - noise, 0.0)
         gp_kl_array(np.zeros(n), var, pivots * kept.labels[WHITE, :n], noise, bounds)
@@ -118,7 +119,7 @@ def divergence_from_prior(kind: int, now: Now, jitter: float) -> float:
         return 0.0
     y, noise = kept.labels[TARGET, :n], kept.labels[NOISE, :n]
     if jitter == 0.0:
-        return prior_kl_of_factor(kept.L[:n, :n], y - kept.mean, noise)
+        return prior_kl_of_factor(lower_triangle(now), y - kept.mean, noise)
     K = covariances(kind, kept.amplitude, kept.Z, n, kept.Z, 0, n)
     return gp_prior_kl(K, y, noise, mean=kept.mean, jitter=jitter)
 
@@ -126,7 +127,7 @@ def divergence_from_prior(kind: int, now: Now, jitter: float) -> float:
 def backward_error(kind: int, now: Now) -> float:
     """Return max |L L^T - (K + N)|, block by block."""
     n, kept = now
-    worst = 0.0
+    worst, L = 0.0, lower_triangle(now)
     for low in range(0, n, PANEL):
         high = min(n, low + PANEL)
         K = covariances(kind, kept.amplitude, kept.Z, high, kept.Z, low, high)
@@ -135,6 +136,6 @@ def backward_error(kind: int, now: Now) -> float:
         for left in range(0, high, PANEL):
             right = min(high, left + PANEL)
             # Columns of L right of the block's own are zero.
-            product = kept.L[low:high, :right] @ kept.L[left:right, :right].T
+            product = L[low:high, :right] @ L[left:right, :right].T
             worst = max(worst, float(np.abs(product - K[:, left:right]).max()))
     return worst

@@ -49,8 +49,35 @@ def mapped(path, X, dtype=np.float64, order="C"):
     return out
 
 
+def stored(path, X):
+    """Return a pool as a dask array of the zarr array that it is written to."""
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    da.from_array(X, chunks=(7000, 3)).to_zarr(str(path))
+    return da.from_zarr(str(path))
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("kind", ["float64", "float32", "by columns", "int32", "dask", "dask32"])
+def test_a_zarr_array_gives_the_run_of_an_array(tmp_path):
+    X, y = problem(3001)
+    D = stored(tmp_path / "pool.zarr", X)
+    unknown = {
+        "stopper": FixedBudget(30),
+        "max_labels": 30,
+        "seed": 0,
+        "test": (X[:9] + 0.1, y[:9]),
+    }
+    for settings in (BUDGET, unknown):
+        run, expected = learn(D, y, **settings), learn(X, y, **settings)
+        assert_same_run(run, expected)
+        np.testing.assert_array_equal(run.bounds, expected.bounds)
+    oracle = learn(D, lambda index, x: float(np.sin(x).sum()), **BUDGET)
+    assert_same_run(oracle, learn(X, np.sin(X).sum(axis=1), **BUDGET))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "kind", ["float64", "float32", "by columns", "int32", "dask", "dask32", "zarr"]
+)
 def test_a_pool_in_a_file_is_never_in_memory_as_a_whole(tmp_path, kind):
     """Besides the scaled inputs, which the covariances need: measured without the page cache."""
     n, d = 60_000, 8
@@ -59,6 +86,9 @@ def test_a_pool_in_a_file_is_never_in_memory_as_a_whole(tmp_path, kind):
     pool = mapped(tmp_path / "pool", X, dtype, "F" if kind == "by columns" else "C")
     if kind.startswith("dask"):
         pool = da.from_array(pool, chunks=(7000, 3))
+    elif kind == "zarr":
+        pool = stored(tmp_path / "pool.zarr", pool)
+        pool[:1].compute()  # imports what it needs
     inputs = X.nbytes
     del X
     tracemalloc.start()

@@ -534,7 +534,7 @@ def test_drift_sees_a_damaged_factor():
     gp = GaussianProcess()
     gp.add_batch([0.0, 1.0, 2.0], [0.1, 0.2, 0.3])
     healthy = state(gp)
-    gp._L[2, 1] += 1e-6
+    gp._now[1].panels[8 * 1 + 2] += 1e-6  # row 2, column 1 of the first panel
     assert gp.drift() > 1e-7
     gp.refresh()
     assert_healthy(gp)
@@ -563,7 +563,7 @@ def test_forward_substitution_of_any_size(n, start):
     L = np.tril(rng.normal(size=(16, 16))) + 4 * np.eye(16)
     k = rng.normal(size=16)
     v = k.copy()
-    forward_substitute(L, start, start + n, v)
+    forward_substitute(L[start:], start, start + n, v)
     block = slice(start, start + n)
     np.testing.assert_allclose(L[block, block] @ v[block], k[block], atol=1e-13)
     np.testing.assert_array_equal(
