@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Prior(NamedTuple):
         return scaled_inputs(name, X, self.lengthscale)
 
 
-def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
+def scaled_inputs(name: str, X: Any, lengthscale: float | Array) -> Array:
     """Return inputs divided by length scales, feature by feature: (d, m).
 
     A pool that is mapped from a file is not in memory a second time.
