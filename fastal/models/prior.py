@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from fastal._core.covariance import KINDS, covariance_rows
 from fastal._core.inputs import scale_rows
 from fastal._types import Array
 from fastal.models.settings import ModelSettings
+
+# Rows of a mapped file that are scaled at a time.
+BLOCK = 16384
 
 
 class Prior(NamedTuple):
@@ -36,13 +39,23 @@ class Prior(NamedTuple):
         return scaled_inputs(name, X, self.lengthscale)
 
 
-def scaled_inputs(name: str, X: Array, lengthscale: float | Array) -> Array:
+def scaled_inputs(name: str, X: Any, lengthscale: float | Array) -> Array:
     """Return inputs divided by length scales, feature by feature: (d, m).
 
-    Nothing else is allocated: a pool that is mapped from a file is not in memory a second time.
+    A pool that is mapped from a file is not in memory a second time.
     """
+    per_length = 1.0 / lengthscale
     scaled = np.empty((X.shape[1], len(X)))
-    if not scale_rows(X, 1.0 / lengthscale, scaled):
+    if isinstance(X, np.ndarray):
+        finite = scale_rows(X, per_length, scaled)
+    else:  # its rows are read and converted, some at a time
+        finite = True
+        for low in range(0, len(X), BLOCK):
+            rows = np.asarray(X[low : low + BLOCK], dtype=np.float64)
+            block = np.empty((X.shape[1], len(rows)))
+            finite &= scale_rows(rows, per_length, block)
+            scaled[:, low : low + BLOCK] = block
+    if not finite:
         raise ValueError(f"`{name}` divided by the length scale is not finite")
     return scaled
 
