@@ -614,6 +614,7 @@ cdef class RunsTracker:
         cdef RunsTracker new = RunsTracker(fall=old.rule.fall)   # that one asks for memory
         cdef Tracker *t = new.tracker
         t.rule, t.z_alpha, t.safe_count = old.rule, old.z_alpha, old.safe_count
+        tracker_reset(t)                # what is safe follows from the level
         if not (reserve_values(t, max(old.values_capacity, 1)) and reserve_nodes(t, old.capacity)):
             raise MemoryError("no memory for a copy of the tracker")
         if old.n_pushed:                # else there may be no buffer, and memcpy must not see NULL
