@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -65,11 +66,11 @@ def decorator(part: bool = False, **more: Any) -> Callable[[Function], Function]
     def compiled(function: Function) -> Function:
         kernel: Any
         try:
-            kernel = njit(**FLAGS, **more)(function)
+            kernel = njit(**FLAGS | more)(function)
         except RuntimeError:  # Numba's word for "no place for the cache"
             _warn_no_cache()
-            kernel = njit(**FLAGS | {"cache": False}, **more)(function)
-        kernel.inner, kernel.flags = njit(**FLAGS | INNER, **more)(function), more
+            kernel = njit(**FLAGS | more | {"cache": False})(function)
+        kernel.inner, kernel.flags = njit(**FLAGS | INNER | more)(function), more
         if part:
             kernel.targetoptions["inline"] = "always"  # in the eyes of compiled callers
         plain: Any = type(kernel)
@@ -97,6 +98,20 @@ jit_fused = decorator(fastmath={"contract"})
 # Both, and pieces of callers that are fused as well.
 jit_fused_borrowing = decorator(_nrt=False, fastmath={"contract"})
 jit_fused_part = decorator(part=True, fastmath={"contract"})
+
+
+def keeping_the_gil(kernel: Function, name: str) -> Function:
+    """Return a kernel that keeps the GIL, under another name: Numba's cache knows it by that.
+
+    For calls so short that to let the GIL go, and to ask for it again while others want it, takes
+    longer than they do.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        return kernel
+    given: Any = kernel
+    function = FunctionType(given.py_func.__code__, given.py_func.__globals__, name)
+    function.__qualname__ = name
+    return cast("Function", decorator(**given.flags, nogil=False)(function))
 
 
 def alone(piece: Function) -> Function:
