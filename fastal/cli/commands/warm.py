@@ -161,7 +161,7 @@ def _small_pools() -> None:
 
 def _large_pools() -> None:
     for threads in (1, 2):
-        _learn(LARGE, LABELS, threads=threads, test=_data(300))
+        _learn(LARGE, LABELS, threads=threads, test=_data(LARGE))
     _ask_and_tell(LARGE)
 
 
