@@ -162,7 +162,7 @@ def _small_pools() -> None:
 
 def _large_pools() -> None:
     for threads in (1, 2):
-        _learn(LARGE, MANY, threads=threads, test=_data(300))
+        _learn(LARGE, MANY, threads=threads, test=_data(LARGE))
     _ask_and_tell(LARGE, MANY)
 
 
