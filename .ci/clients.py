@@ -96,10 +96,16 @@ GROUPS = {
          "examples/emukit_loop.py"),
         more=("scikit-learn",),
     ),
+    "columns": Group(  # no models: tables and columns in which people keep their numbers
+        (),
+        ("tests/package/test_conventions.py",),
+        more=("pandas", "polars", "pyarrow", "scikit-learn"),
+    ),
     "torch": Group(
         ("gpytorch", "botorch", "ax-platform", "bofire"),
         ("tests/adapters/test_botorch.py", "tests/adapters/test_botorch_loops.py",
-         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py"),
+         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py",
+         "examples/torch_last_layer.py"),
         first=(TORCH,),
         more=("bofire[optimization]", "scikit-learn"),
     ),

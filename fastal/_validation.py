@@ -416,6 +416,20 @@ def sequence(name: str, values: Any) -> list[Any]:
     return list(found)
 
 
+def column_values(name: str, values: Any) -> list[Any]:
+    """Return what an iterable yields, or the numbers of an array or a column.
+
+    A frame yields the names of its columns, an Arrow column its own scalars: NumPy reads both.
+    """
+    if isinstance(values, str | bytes) or not hasattr(values, "__array__"):
+        return sequence(name, values)
+    array = as_array(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"`{name}` must have one axis, got shape {array.shape}")
+    found: list[Any] = array.tolist()
+    return found
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 

@@ -108,7 +108,7 @@ class _Composition(Criterion):
         int or None
             `stopped_at`.
         """
-        numbers = check.finite_array("values", check.sequence("values", values))
+        numbers = check.finite_array("values", check.column_values("values", values))
         self._check_bounds("values", numbers)
         taken = [self._measure("values", value) for value in numbers.tolist()]
         with self._turn():
