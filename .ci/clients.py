@@ -70,9 +70,14 @@ LIBRARIES = (
     Library(
         "OpenTURNS", "openturns", "GaussianProcessFitter, GaussianProcessRegression", "openturns"
     ),
-    Library("tinygp", "tinygp", "GaussianProcess; `y` is given", "tinygp"),
+    Library("tinygp", "tinygp", "GaussianProcess; `y` is given, or conditioned", "tinygp"),
     Library("george", "george", "GP; `y` is given", "george"),
-    Library("celerite2", "celerite2", "GaussianProcess; `y` and `order` are given", "celerite2"),
+    Library(
+        "celerite2",
+        "celerite2",
+        "GaussianProcess; `y` and `order` are given, or conditioned",
+        "celerite2",
+    ),
     Library("Optuna", "optuna", "a callback", "optuna"),
     Library("small-text", "small-text", "a StoppingCriterion", "small-text"),
 )
