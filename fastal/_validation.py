@@ -438,6 +438,12 @@ def column_values(name: str, values: Any) -> list[Any]:
     return found
 
 
+def able(name: str, value: Any, method: str, wanted: str) -> None:
+    """Refuse an object, or a class, that lacks a method; `wanted` says what has it."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(f"`{name}` must be {wanted}, got {short_repr(value)}")
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
