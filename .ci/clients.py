@@ -70,9 +70,14 @@ LIBRARIES = (
     Library(
         "OpenTURNS", "openturns", "GaussianProcessFitter, GaussianProcessRegression", "openturns"
     ),
-    Library("tinygp", "tinygp", "GaussianProcess; `y` is given", "tinygp"),
+    Library("tinygp", "tinygp", "GaussianProcess; `y` is given, or conditioned", "tinygp"),
     Library("george", "george", "GP; `y` is given", "george"),
-    Library("celerite2", "celerite2", "GaussianProcess; `y` and `order` are given", "celerite2"),
+    Library(
+        "celerite2",
+        "celerite2",
+        "GaussianProcess; `y` and `order` are given, or conditioned",
+        "celerite2",
+    ),
     Library("Optuna", "optuna", "a callback", "optuna"),
     Library("small-text", "small-text", "a StoppingCriterion", "small-text"),
 )
@@ -96,10 +101,16 @@ GROUPS = {
          "examples/emukit_loop.py"),
         more=("scikit-learn",),
     ),
+    "columns": Group(  # no models: tables and columns in which people keep their numbers
+        (),
+        ("tests/package/test_conventions.py",),
+        more=("pandas", "polars", "pyarrow", "scikit-learn"),
+    ),
     "torch": Group(
         ("gpytorch", "botorch", "ax-platform", "bofire"),
         ("tests/adapters/test_botorch.py", "tests/adapters/test_botorch_loops.py",
-         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py"),
+         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py",
+         "examples/torch_last_layer.py"),
         first=(TORCH,),
         more=("bofire[optimization]", "scikit-learn"),
     ),

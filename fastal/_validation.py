@@ -206,6 +206,8 @@ def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], st
     array = as_array(name, values) if not isinstance(values, np.ma.MaskedArray) else None
     if array is None or array.dtype.kind not in "OUT":
         return real_array(name, values), None
+    if isinstance(values, list | tuple):  # NumPy would make texts of the numbers among them
+        array = np.asarray(values, dtype=object)
     flat = [None if _missing(value) else value for value in array.reshape(-1).tolist()]
     if array.dtype.kind != "O" or any(isinstance(value, str) for value in flat):
         bad = [value for value in flat if value is not None and not isinstance(value, str)]
@@ -347,6 +349,12 @@ def class_numbers(
     name: str, values: ArrayLike, size: int | None, classes: int
 ) -> NDArray[np.int64]:
     """Return labels of many classes, 0 to `classes` - 1."""
+    first = as_array(name, values).reshape(-1)[:1].tolist()
+    if first and isinstance(first[0], str):
+        raise TypeError(
+            f"`{name}` must hold classes from 0 to {classes - 1}, got {short_repr(first[0])}: "
+            f"np.unique({name}, return_inverse=True)[1] numbers them"
+        )
     array = vector(name, values, size)
     known = (array == np.floor(array)) & (array >= 0.0) & (array < classes)
     _refuse_first(name, array, known, f"be a class from 0 to {classes - 1}")
@@ -414,6 +422,26 @@ def sequence(name: str, values: Any) -> list[Any]:
     except TypeError:
         raise TypeError(f"`{name}` must be iterable, got {short_repr(values)}") from None
     return list(found)
+
+
+def column_values(name: str, values: Any) -> list[Any]:
+    """Return what an iterable yields, or the numbers of an array or a column.
+
+    A frame yields the names of its columns, an Arrow column its own scalars: NumPy reads both.
+    """
+    if isinstance(values, str | bytes) or not hasattr(values, "__array__"):
+        return sequence(name, values)
+    array = as_array(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"`{name}` must have one axis, got shape {array.shape}")
+    found: list[Any] = array.tolist()
+    return found
+
+
+def able(name: str, value: Any, method: str, wanted: str) -> None:
+    """Refuse an object, or a class, that lacks a method; `wanted` says what has it."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(f"`{name}` must be {wanted}, got {short_repr(value)}")
 
 
 def _is_whole(value: object) -> bool:

@@ -617,6 +617,11 @@ def _sample(name: str, values: ArrayLike, policy: str) -> Array:
             f"`{name}` must have at least one value that is not missing, got "
             f"{check.short_repr(values)}"
         )
+    if np.isnan(array).any():
+        place = int(np.isnan(array).argmax())
+        raise ValueError(
+            f'`{name}` must be finite, got nan at index {place}; nan_policy="omit" leaves it out'
+        )
     return check.finite_array(name, array)
 
 

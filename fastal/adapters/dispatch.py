@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from fastal import _validation as check
 from fastal._types import Array
 from fastal.adapters.trained import Asked, TrainedModel
 
@@ -71,8 +72,25 @@ def update_from(criterion: Any, model: Any, x: Any, y: Any, noise: Any = None) -
     >>> rule.stopped_at
     29
     """
+    _refuse_unless_by_bounds(criterion)
     criterion.extend(bounds_from(model, x, y, noise))
     return bool(criterion.stopped)
+
+
+def _refuse_unless_by_bounds(criterion: Any) -> None:
+    """Raise for what takes no bounds, or takes a number for something else than a bound."""
+    if not hasattr(criterion, "extend") or not hasattr(criterion, "stopped"):
+        raise TypeError(
+            f"`criterion` must take bounds, as a Stopper does, got {check.short_repr(criterion)}"
+        )
+    for member in getattr(criterion, "members", ()):
+        _refuse_unless_by_bounds(member)
+    takes = getattr(criterion, "push_takes", "")
+    if takes not in ("", "a bound"):
+        raise TypeError(
+            f"`criterion` must take bounds, got a {type(criterion).__name__}, which takes {takes}: "
+            "push to it"
+        )
 
 
 def bounds_from(model: Any, x: Any, y: Any, noise: Any = None) -> Array:

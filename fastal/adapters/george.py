@@ -7,8 +7,11 @@
     stopper.recompute_from(gp, y=y)
 
 The noise is the square of `yerr` plus the white noise. A process keeps its inputs and no labels:
-`y` must be given, and `update_from` is refused. What the last `predict` left behind
-is not looked at.
+`y` must be given, and `update_from` is refused. What the last `predict` left behind is not looked
+at. Of a new label `predict` says what is needed, before it::
+
+    mean, var = gp.predict(y, x, return_var=True)
+    stopper.update(mean[0], var[0], label, noise)
 """
 
 from __future__ import annotations
@@ -30,7 +33,11 @@ LIBRARY = "george"
 
 def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
     """Raise: a process keeps no labels."""
-    raise no_new_labels(name)
+    raise no_new_labels(
+        name,
+        "give what `mean, var = gp.predict(y, x, return_var=True)` returns to "
+        "update(mean[0], var[0], label, noise)",
+    )
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

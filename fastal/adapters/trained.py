@@ -91,6 +91,16 @@ def all_seen(seen: int, labels: int, name: str, way_out: str) -> None:
         raise ValueError(f"{name} was fitted to other rows than its labels: to {seen} of {labels}")
 
 
+def refuse_unless_recomputing(criterion: Any) -> None:
+    """Raise for a criterion of a loop that cannot take all bounds of a model anew."""
+    check.able(
+        "criterion",
+        criterion,
+        "recompute_from",
+        "a Stopper, a StillToCome or a combination of them",
+    )
+
+
 def no_model_yet(name: str, why: str) -> ValueError:
     """Return the error for an optimiser in its initial phase."""
     return ValueError(f"{name} has no model yet: {why}")

@@ -620,11 +620,12 @@ def _labels(y: Any) -> list[Any] | None:
         return None
     if isinstance(y, list | tuple):
         return list(y)
-    if np.ndim(y) == 0:
+    labels = check.as_array("y", y)  # a frame of one column is its column
+    if labels.ndim == 0:
         return None
-    if np.ndim(y) != 1:
-        raise ValueError(f"`y` must be a label or a list of labels, got shape {np.shape(y)}")
-    return list(y)
+    if labels.ndim != 1:
+        raise ValueError(f"`y` must be a label or a list of labels, got shape {labels.shape}")
+    return list(labels)
 
 
 def _label(value: Any) -> float | None:

@@ -108,7 +108,7 @@ class _Composition(Criterion):
         int or None
             `stopped_at`.
         """
-        numbers = check.finite_array("values", check.sequence("values", values))
+        numbers = check.finite_array("values", check.column_values("values", values))
         self._check_bounds("values", numbers)
         taken = [self._measure("values", value) for value in numbers.tolist()]
         with self._turn():
@@ -203,6 +203,12 @@ class _Composition(Criterion):
             for r in bounds:
                 self._give(r)
             return self.stopped
+
+    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
+        """Give the bounds of labels to every member (see `Stopper.update_from`)."""
+        from fastal.adapters import update_from
+
+        return update_from(self, model, x, y, noise)
 
     def after_refit(
         self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False

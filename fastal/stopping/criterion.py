@@ -559,7 +559,7 @@ class Criterion(ABC):
         int or None
             `stopped_at`.
         """
-        for value in check.finite_array("values", check.sequence("values", values)).tolist():
+        for value in check.finite_array("values", check.column_values("values", values)).tolist():
             self.push(value)
         return self.stopped_at
 

@@ -93,7 +93,7 @@ class Measured(Criterion):
         int or None
             `stopped_at`.
         """
-        taken = check.sequence("values", values)
+        taken = check.column_values("values", values)
         for value in [self._measure("values", value) for value in taken]:
             self.push(value)
         return self.stopped_at

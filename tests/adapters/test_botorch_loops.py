@@ -7,6 +7,8 @@ import pytest
 
 from fastal import Stopper, gp_kl
 from fastal.adapters import bounds_from, recomputed
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -78,6 +80,15 @@ def test_models_that_are_not_exact(loop):
             ask(bayesian)
 
 
+def bound_of_the_last(mean, var, y, noise):
+    """Return the bound of a label from what a library says of its input *after* it.
+
+    1 / v0 = 1 / v - 1 / noise,  m0 / v0 = m / v - y / noise: the label is taken out again.
+    """
+    before = var * noise / (noise - var)
+    return gp_kl(before * (mean / var - y / noise), before, y, noise)
+
+
 # Ax
 
 
@@ -117,6 +128,28 @@ def test_ax():
         bounds_from(found, [0.0, 0.0], 1.0)
     with pytest.raises(ValueError, match="`X` and `y` cannot be compared"):
         recomputed(found, y=np.zeros(8))
+
+
+def test_ax_against_its_own_predictions():
+    found = client(8)
+    found.get_next_trials(max_trials=1)
+    done = [trial for trial in found._experiment.trials.values() if trial.status.is_completed]
+    points = [trial.arm.parameters for trial in done]
+    y = np.array([np.sin(3 * point["x"]) + point["z"] ** 2 for point in points])
+    own = [answer["loss"] for answer in found.predict(points)]
+    mean, sem = np.array(own).T  # of f, in the units of the labels
+    # The model has other units: Ax standardises labels. What the adapter takes from it is what Ax
+    # predicts with if mean, deviation and labels have one scale in common.
+    known, _ = ask_trained(found, Asked())
+    gain = np.linalg.solve(known.cov + np.diag(known.noise), known.cov).T
+    scale, shift = np.polyfit(known.y, y, 1)
+    np.testing.assert_allclose(scale * known.y + shift, y, rtol=1e-10, atol=1e-10)
+    inside = known.mean + gain @ (known.y - known.mean)
+    np.testing.assert_allclose(mean, scale * inside + shift, rtol=1e-8, atol=1e-8)
+    variances = np.diag(known.cov - gain @ known.cov)
+    np.testing.assert_allclose(sem, scale * np.sqrt(variances), rtol=1e-8)
+    expected = bound_of_the_last(mean[-1], sem[-1] ** 2, y[-1], scale**2 * known.noise[-1])
+    np.testing.assert_allclose(recomputed(found).bounds[-1], expected, rtol=1e-8)
 
 
 # BoFire
@@ -166,6 +199,27 @@ def test_bofire():
     stopper = Stopper()
     stopper.recompute_from(surrogate, initial=4)
     assert len(stopper) == 10
+
+
+def test_bofire_against_its_own_predictions():
+    strategy, table = bofire()
+    strategy.tell(table)
+    surrogate = strategy.surrogates.surrogates[0]
+    deviation = float(surrogate.model.outcome_transform.stdvs)
+    noise = float(surrogate.model.likelihood.noise.detach()) * deviation**2
+
+    def own(rows):
+        said = surrogate.predict(rows)  # its deviation has the noise of a new label in it
+        return said["y_pred"].to_numpy(), said["y_sd"].to_numpy() ** 2 - noise
+
+    new, labels = table[["x", "z"]].iloc[:4] + 0.1, [1.0, 0.0, 3.0, -1.0]
+    mean, var = own(new)
+    for i, label in enumerate(labels):
+        got = bounds_from(strategy, new.iloc[[i]], label)
+        np.testing.assert_allclose(got, [gp_kl(mean[i], var[i], label, noise)], rtol=1e-8)
+    mean, var = own(table[["x", "z"]].iloc[[-1]])
+    expected = bound_of_the_last(mean[0], var[0], table["y"].iloc[-1], noise)
+    np.testing.assert_allclose(recomputed(strategy).bounds[-1], expected, rtol=1e-8)
 
 
 def test_bofire_with_two_outputs():

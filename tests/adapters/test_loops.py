@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StabilizingPredictions, StillToCome, Stopper
-from fastal.adapters.loops import optuna, skopt, small_text
+from fastal import FixedBudget, GaussianProcess, StabilizingPredictions, StillToCome, Stopper
+from fastal.adapters.loops import ax, bofire, emukit, optuna, skopt, small_text
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -95,8 +95,6 @@ def test_the_condition_of_emukit(loop):
         warnings.simplefilter("ignore")
         pytest.importorskip("emukit", reason="Emukit is not installed")
         from emukit.core.loop import StoppingCondition
-
-        from fastal.adapters.loops import emukit
     X, y, _ = loop
     within = GaussianProcessRegressor(RBF(0.9), alpha=0.01, optimizer=None).fit(X[:20], y[:20])
     wrapper = type("Wrapper", (), {"__module__": "emukit.model_wrappers"})()
@@ -109,6 +107,35 @@ def test_the_condition_of_emukit(loop):
     wrapper.X = X[:5]
     rule.reset()
     assert stop.should_stop(None) is False
+    assert len(rule) == 0
+
+
+@pytest.mark.parametrize("bad", [None, FixedBudget(3), Stopper, "Stopper()"])
+def test_what_a_loop_cannot_use_is_refused_when_it_is_made(bad):
+    """And not when the first labels are there; no library is needed for it."""
+    for make in (
+        skopt.callback,
+        bofire.condition,
+        lambda rule: emukit.stopping_condition(rule, None),
+        lambda rule: ax.global_stopping_strategy(rule, None),
+    ):
+        with pytest.raises(TypeError, match=r"`criterion` must be a Stopper, a StillToCome or a c"):
+            make(bad)
+    with pytest.raises(TypeError, match="`criterion` must be a Stopper or a StillToCome with a `g"):
+        optuna.callback(bad, ["x"])
+    if not isinstance(bad, FixedBudget):  # it counts anything
+        with pytest.raises(TypeError, match="`criterion` must be StabilizingPredictions or one"):
+            small_text.stopping_criterion(bad)
+
+
+def test_names_of_parameters_for_optuna():
+    rule = Stopper(gp=GaussianProcess(0.9, 0.01))
+    with pytest.raises(
+        TypeError, match=r"`names` must be a list of names, got 'xz': give \['xz'\]"
+    ):
+        optuna.callback(rule, "xz")
+    with pytest.raises(TypeError, match="`z` must be a real number, got 'adam'"):
+        optuna.callback(rule, ["x", "z"])(Study(), trial(0.0, "adam", 1.0))
     assert len(rule) == 0
 
 

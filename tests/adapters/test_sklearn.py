@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from fastal import (
+    ConfidenceDrop,
     GaussianProcess,
     LaplaceClassifier,
     MinLabels,
@@ -204,6 +205,23 @@ def test_nothing_is_changed_and_criteria_compose(loop):
     assert update_from(rule, model, X[9:], y[9:]) == rule.stopped
     assert pickle.dumps(model) == before
     assert len(rule.members[0]) == 51
+
+
+def test_compositions_take_labels_as_a_stopper_does(loop):
+    X, y, _ = loop
+    model = GaussianProcessRegressor(RBF(1.0), alpha=0.01, optimizer=None).fit(X[:20], y[:20])
+    rule, stopper = Stopper() & MinLabels(30), Stopper()
+    for criterion in (rule, stopper):
+        assert not criterion.update_from(model, X[20:23], y[20:23])
+    np.testing.assert_array_equal(rule.members[0].bounds, stopper.bounds)
+    for other in (ConfidenceDrop(2), rule | ConfidenceDrop(2)):
+        with pytest.raises(
+            TypeError, match="`criterion` must take bounds, got a ConfidenceDrop, which takes a con"
+        ):
+            update_from(other, model, X[20], y[20])
+    with pytest.raises(TypeError, match=r"`criterion` must take bounds, .* got None"):
+        update_from(None, model, X[20], y[20])
+    assert len(stopper) == len(rule.members[0]) == 3
 
 
 def test_a_subclass_is_known(loop):

@@ -209,6 +209,11 @@ def test_errors_leave_it_as_it_was():
     for call, error, match in (
         (lambda: model.add(X[0], 3), ValueError, "`y` must be a class from 0 to 2, got 3"),
         (lambda: model.add(X[0], 0.5), ValueError, "`y` must be a class from 0 to 2, got 0.5"),
+        (
+            lambda: model.add_batch(X[:2], ["cat", "dog"]),
+            TypeError,
+            r"`y` must hold classes from 0 to 2, got 'cat': np.unique\(y, return_inverse=True\)",
+        ),
         (lambda: model.add(X[0], "a"), TypeError, "`y`"),
         (lambda: model.add([1.0], 0), ValueError, "`x`"),
         (lambda: model.add_batch(X, [0, 1]), ValueError, "`y` must have 6 elements, got 2"),

@@ -10,6 +10,7 @@ import pytest
 
 import fastal
 from fastal import (
+    ActiveLearner,
     BayesianLogistic,
     ConfidenceDrop,
     ConfidenceGradient,
@@ -29,8 +30,11 @@ from fastal import (
     StabilizingPredictions,
     StillToCome,
     Stopper,
+    gp_bounds,
     learn,
     runs_test,
+    runs_test_2samp,
+    simulate,
     stopping_time,
 )
 from fastal.stopping.criterion import Criterion
@@ -272,6 +276,34 @@ def check_column(column):
     assert run.indices.tolist() == learn(
         Y, Y, gp=GaussianProcess(), stopper=Stopper(), seed=0, max_labels=9
     ).indices.tolist()  # fmt: skip
+    rule, budget, error = Stopper() & MinLabels(5), FixedBudget(7), CrossValidation(-1.0)
+    for criterion in (rule, budget, error):
+        criterion.extend(column)
+    np.testing.assert_array_equal(rule.members[0].bounds, Y)
+    assert budget.stopped_at == 7
+    np.testing.assert_array_equal(error.history, Y)
+    learner = ActiveLearner(x, gp=GaussianProcess(), stopper=Stopper(), seed=0)
+    asked = learner.ask(30)
+    learner.tell(column)
+    twin = GaussianProcess()
+    np.testing.assert_allclose(learner.bounds, twin.add_batch(x[asked], Y)[1:], rtol=1e-9)
+    K = np.exp(-0.5 * (x[:, None] - x) ** 2)
+    np.testing.assert_array_equal(gp_bounds(K, column, 0.1), gp_bounds(K, Y, 0.1))
+    assert runs_test_2samp(column, Y + 0.0001) == runs_test_2samp(Y, Y + 0.0001)
+    settings = {"gp": GaussianProcess(), "n_runs": 2, "pool_size": 12, "seed": 0, "n_jobs": 1}
+    np.testing.assert_array_equal(
+        simulate(column, column, **settings).rmse, simulate(Y, Y, **settings).rmse
+    )
+
+
+@pytest.mark.parametrize(
+    "criterion", [FixedBudget(7), CrossValidation(0.1), Stopper() | MinLabels(3)]
+)
+def test_tables_are_no_sequence_of_numbers(criterion):
+    with pytest.raises(ValueError, match=r"`values` must have one axis, got shape \(30, 2\)"):
+        criterion.extend(pd.DataFrame({"a": Y, "b": Y}))
+    members = getattr(criterion, "members", [criterion])
+    assert all(len(member.history) == 0 for member in members)
 
 
 @pytest.mark.parametrize(("name", "column"), list(columns()))

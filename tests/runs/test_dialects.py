@@ -166,6 +166,10 @@ def test_texts_that_are_no_two_symbols():
         runs_test(list("aab"), cutoff="median")
     with pytest.raises(TypeError, match="`x` must hold numbers or texts, not both, got 1"):
         runs_test(np.array(["a", 1], dtype=object))
+    with pytest.raises(TypeError, match="`x` must hold numbers or texts, not both, got 1"):
+        runs_test(["a", 1, "a"])  # NumPy would make "1" of it
+    missing = runs_test(["a", float("nan"), "b", "a"], nan_policy="omit")
+    assert missing == runs_test(list("aba"))
     assert runs_test(list("aaa")).pvalue == 1.0
 
 

@@ -116,6 +116,7 @@ def test_missing_values_and_containers():
     [
         ({"x": []}, ValueError, r"`x` must have at least one value that is not missing, got \[\]"),
         ({"y": [math.nan], "nan_policy": "omit"}, ValueError, "`y` must have at least one value"),
+        ({"y": [1.0, math.nan]}, ValueError, 'got nan at index 1; nan_policy="omit" leaves it out'),
         ({"y": [[1.0]]}, ValueError, r"`y` must be one-dimensional, got shape \(1, 1\)"),
         ({"y": [math.inf]}, ValueError, "`y` must be finite, got inf"),
         ({"x": ["a"]}, TypeError, "`x` must hold real numbers"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastal import _validation as check
 from fastal.adapters.ax import surrogate_model
+from fastal.adapters.trained import refuse_unless_recomputing
 
 
 def global_stopping_strategy(
@@ -35,9 +36,9 @@ def global_stopping_strategy(
         rule = StillToCome(0.05, horizon=95)
         client.global_stopping_strategy = global_stopping_strategy(rule, client, initial=5)
     """
-    from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
-
+    refuse_unless_recomputing(criterion)
     first = check.count("initial", initial)
+    from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 
     class Strategy(BaseGlobalStoppingStrategy):  # type: ignore[misc]  # of an untyped library
         def _should_stop_optimization(self, experiment: Any, **kwargs: Any) -> tuple[bool, str]:

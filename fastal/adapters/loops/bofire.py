@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastal import _validation as check
+from fastal.adapters.trained import refuse_unless_recomputing
 
 
 def condition(criterion: Any, *, initial: int = 0) -> Any:
@@ -32,9 +33,9 @@ def condition(criterion: Any, *, initial: int = 0) -> Any:
         while going_on.evaluate(strategy, strategy.domain, strategy.experiments):
             strategy.tell(measure(strategy.ask(1)))
     """
-    from bofire.data_models.strategies.stepwise.conditions import EvaluateableCondition
-
+    refuse_unless_recomputing(criterion)
     first = check.count("initial", initial)
+    from bofire.data_models.strategies.stepwise.conditions import EvaluateableCondition
 
     class Condition(EvaluateableCondition):  # type: ignore[misc]  # of an untyped library
         def evaluate(self, strategy: Any, domain: Any, experiments: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastal import _validation as check
+from fastal.adapters.trained import refuse_unless_recomputing
 
 
 def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
@@ -32,9 +33,9 @@ def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
         stop = stopping_condition(StillToCome(0.05, horizon=95), wrapper, initial=5)
         loop.run_loop(f, stop | FixedIterationsStoppingCondition(95))
     """
-    from emukit.core.loop import StoppingCondition
-
+    refuse_unless_recomputing(criterion)
     first = check.count("initial", initial)
+    from emukit.core.loop import StoppingCondition
 
     class Condition(StoppingCondition):  # type: ignore[misc]  # of an untyped library
         def should_stop(self, loop_state: Any) -> bool:

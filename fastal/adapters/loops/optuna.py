@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fastal import _validation as check
+
 
 def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]:
     """Return a callback that ends a study when trials no longer move a process beside it.
@@ -33,7 +35,10 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
 
     Then ``study.optimize(objective, n_trials=200, callbacks=[stop])``.
     """
-    names = list(names)
+    check.able("criterion", criterion, "observe", "a Stopper or a StillToCome with a `gp`")
+    if isinstance(names, str):
+        raise TypeError(f"`names` must be a list of names, got {names!r}: give [{names!r}]")
+    names = check.sequence("names", names)
 
     def stop(study: Any, trial: Any) -> None:
         if trial.state.name != "COMPLETE":
@@ -44,7 +49,8 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
                 f"`names` must be parameters of the trial, {sorted(trial.params)}, got "
                 f"{missing[0]!r}"
             )
-        if criterion.observe([float(trial.params[name]) for name in names], trial.value):
+        point = [check.real(name, trial.params[name]) for name in names]
+        if criterion.observe(point, trial.value):
             study.stop()
 
     return stop

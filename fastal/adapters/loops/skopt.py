@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastal import _validation as check
-from fastal.adapters.trained import all_seen
+from fastal.adapters.trained import all_seen, refuse_unless_recomputing
 
 
 def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
@@ -32,6 +32,7 @@ def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
 
     Then ``gp_minimize(f, space, n_calls=100, n_initial_points=10, callback=stop)``.
     """
+    refuse_unless_recomputing(criterion)
     first = check.count("initial", initial)
 
     def stop(result: Any) -> bool:

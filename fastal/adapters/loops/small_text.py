@@ -34,6 +34,7 @@ def stopping_criterion(criterion: Any, *, proba: bool = False) -> Any:
         if rule.stop(predictions=learner.classifier.predict(dataset)):
             break
     """
+    check.able("criterion", criterion, "update", "StabilizingPredictions or one like it")
     from small_text.stopping_criteria.base import StoppingCriterion
 
     wanted = "proba" if check.flag("proba", proba) else "predictions"
