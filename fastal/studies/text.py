@@ -25,5 +25,9 @@ def reporter(
 ) -> Callable[[str], object]:
     """Return what to call with messages of progress; `tell` is the old name of `report`."""
     if tell is not None:
-        warnings.warn("`tell` is called `report` now", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            "`tell` is called `report` now; the old name is removed in 0.3",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     return report or tell or (lambda text: None)
