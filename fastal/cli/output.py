@@ -96,7 +96,8 @@ def shows_progress(arguments: argparse.Namespace) -> bool:
 def print_note(arguments: argparse.Namespace, text: str) -> None:
     """Print what comes next, if somebody watches."""
     if shows_progress(arguments):
-        print(text, file=sys.stderr, flush=True)
+        # at once: Ctrl-C may come between a text and the end of its line
+        print(f"{text}\n", end="", file=sys.stderr, flush=True)
 
 
 def study_settings(arguments: argparse.Namespace) -> dict[str, Any]:
