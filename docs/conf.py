@@ -1,19 +1,23 @@
 """How Sphinx builds the documentation: `sphinx-build -W docs build/site`.
 
-Two things are our own. A page that shows ``![text](pictures/name.svg)`` has the picture drawn by
+Three things are our own. A page that shows ``![text](pictures/name.svg)`` has the picture drawn by
 its own examples: they are run from the top of the page down to that line, and the figure drawn last
-is the picture. And formulas become MathML, which browsers draw without scripts.
+is the picture. A notebook is a page: its texts, its code, and what it printed and drew when it was
+last run (``python docs/run_notebook.py``). And formulas become MathML, which browsers draw without
+scripts.
 """
 
 import contextlib
 import doctest
 import io
+import json
 import re
 from pathlib import Path
 
 from docutils.nodes import SkipNode, Text, literal_block
 from latex2mathml.converter import convert
 from matplotlib import pyplot as plt
+from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.errors import ExtensionError
 
 import fastal
@@ -79,6 +83,43 @@ def draw_page(text, folder):
             plt.close("all")
 
 
+def notebook_page(notebook, name, folder):
+    """Return a notebook as Markdown; its pictures go to files of the folder."""
+    parts, pictures = [], 0
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+            continue
+        # a line for the notebook's own ears, not Python
+        shown = "\n".join(line for line in text.split("\n") if not line.startswith("%"))
+        parts.append(f"```python\n{shown}\n```")
+        for output in cell["outputs"]:
+            drawn = output.get("data", {}).get("image/svg+xml")
+            if drawn is not None:
+                pictures += 1
+                file = f"pictures/{name}-{pictures}.svg"
+                (folder / file).write_text("".join(drawn), encoding="utf-8")
+                parts.append(f"![{cell['metadata']['alt']}]({file})")
+                continue
+            if output["output_type"] == "error":
+                raise ExtensionError(f"{name}.ipynb ended with an error: {output['evalue']}")
+            printed = output.get("text") or output["data"]["text/plain"]
+            parts.append(f"```text\n{''.join(printed).rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+class NotebookParser(MystParser):
+    """Reads notebooks as pages."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring, document):
+        """Parse the page that a notebook makes."""
+        source = Path(document["source"])
+        super().parse(notebook_page(json.loads(inputstring), source.stem, source.parent), document)
+
+
 def trim_examples(app, doctree):
     """Drop the empty line that ends a doctest before its fence."""
     for block in doctree.findall(literal_block):
@@ -97,7 +138,9 @@ def write_formula(display):
 
 
 def setup(app):
-    """Tell Sphinx about the pictures and the formulas."""
+    """Tell Sphinx about the pictures, the notebook and the formulas."""
     app.connect("builder-inited", draw_pictures)
     app.connect("doctree-read", trim_examples)
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.add_html_math_renderer("mathml", write_formula("inline"), write_formula("block"))

@@ -13,7 +13,24 @@ from fastal.cli.entry import main
 
 PICTURE = Path(__file__).with_name("run.svg")
 
+
+def draw(path):
+    """Draw the picture of ``fastal demo``.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+
+    Returns
+    -------
+    int
+        The exit status of the command.
+    """
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fastal"}):
+        return main(["demo", "--plot", str(path)])
+
+
 if __name__ == "__main__":
     os.environ["SOURCE_DATE_EPOCH"] = "0"  # else matplotlib writes today's date into the file
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fastal"}):
-        main(["demo", "--plot", str(PICTURE)])
+    raise SystemExit(draw(PICTURE))

@@ -75,7 +75,7 @@ _MODULES = (
     "studies",
 )
 
-# Modules of 0.1 -> the room that has their names now; until 0.3, with a DeprecationWarning.
+# Modules of 0.1 -> the room that has their names now; removed in 0.3, until then they warn.
 _MOVED = {
     "classifier": "models",
     "comparison": "studies",
@@ -106,7 +106,7 @@ def __getattr__(name: str) -> object:
 
         room = _MOVED[name]
         warnings.warn(
-            f"fastal.{name} is now fastal.{room}; the old name ends with version 0.3",
+            f"fastal.{name} is now fastal.{room}; the old name is removed in 0.3",
             DeprecationWarning,
             stacklevel=2,
         )

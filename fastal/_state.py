@@ -57,12 +57,19 @@ def restore_model(state: Any) -> Any:
     return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 
-def check_version(version: object, expected: int = FORMAT) -> None:
-    """Check the version of a saved state."""
-    if type(version) is not int or version != expected:
+def check_kind(state: object, kind: str, newest: int) -> None:
+    """Check kind and version before the keys, which other versions have others of.
+
+    A state without them is left to `state_values`, which says what it lacks.
+    """
+    if not isinstance(state, dict) or not {"kind", "version"} <= state.keys():
+        return
+    found, version = state["kind"], state["version"]
+    if found != kind or type(version) is not int or not 1 <= version <= newest:
+        article = "an" if kind[0] in "AEIOU" else "a"
         raise ValueError(
-            f"`state` must have version {expected}, got {short_repr(version)}: "
-            "it was written by another version of fastal"
+            f"`state` must describe {article} {kind} of version {newest}, got "
+            f"{short_repr(found)}, {short_repr(version)}"
         )
 
 

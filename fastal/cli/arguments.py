@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from typing import TYPE_CHECKING, NoReturn
+import shutil
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastal._options import MOST_THREADS, short_repr
 from fastal.cli.errors import UserError
@@ -14,8 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+WIDTH = 100  # of what people read, however wide their terminal is
+
+
+class Help(argparse.HelpFormatter):
+    """Help that can be read on a wide terminal."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        columns = shutil.get_terminal_size().columns - 2  # as argparse itself would take
+        super().__init__(prog, **{"width": min(columns, WIDTH), **settings})
+
+
+class RawHelp(argparse.RawDescriptionHelpFormatter, Help):
+    """The same where description and end keep their lines."""
+
+
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser whose errors are one line, like every other error of this program."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": Help, **settings})
 
     def error(self, message: str) -> NoReturn:
         """Raise what the user gets to see."""
@@ -101,6 +120,15 @@ def parse_number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def add_store(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--store``: a file or a folder (`what`) for what is finished."""
+    parser.add_argument(
+        "--store",
+        metavar=what,
+        help="keep finished runs there; the same command goes on where it was interrupted",
+    )
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

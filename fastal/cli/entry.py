@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from fastal.cli.arguments import Parser, in_options
+from fastal.cli.arguments import WIDTH, Parser, in_options
 from fastal.cli.commands.compare import add_compare
 from fastal.cli.commands.demo import add_demo
 from fastal.cli.commands.forecast import add_forecast
@@ -19,6 +19,7 @@ from fastal.cli.commands.simulate import add_simulate
 from fastal.cli.commands.warm import add_warm
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
+from fastal.cli.interrupted import say_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 success (without arguments it says what to do first), 2 wrong use or bad
-        input; `watch`: 0 stop, 3 the input ended without one; `next`: 0 stop, 3 go on.
+        input, 130 interrupted; `watch`: 0 stop, 3 the input ended without one; `next`: 0 stop, 3 go
+        on.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     fastal ...
     0
     """
-    status = 0
+    status, arguments = 0, None
     broken_pipe_status = 0  # exit status if the reader closes the output
     try:
         try:
@@ -91,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(in_options(str(error)) or "out of memory")
     except KeyboardInterrupt:
+        say_interrupted(arguments)
         return 130  # 128 + SIGINT, as in a shell
     except OSError as error:
         _drop_output()
@@ -99,7 +102,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    print("fastal:", " ".join(message.split("\n")), file=sys.stderr)
+    """Print an error: for a program one line, for a person lines that can be read."""
+    text = "fastal: " + " ".join(message.split("\n"))
+    if sys.stderr is not None and sys.stderr.isatty():
+        import textwrap
+
+        text = textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    print(text, file=sys.stderr)
     return 2
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastal._options import short_repr
-from fastal.cli.arguments import in_options
+from fastal.cli.arguments import WIDTH, in_options
 from fastal.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ def check_csv(option: str, path: str, table: str) -> None:
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise UserError(f"{option}: {short_repr(path)} cannot be written: Permission denied")
 
-
-WIDTH = 100  # of the text
 
 LABEL = 18
 
@@ -98,7 +96,8 @@ def shows_progress(arguments: argparse.Namespace) -> bool:
 def print_note(arguments: argparse.Namespace, text: str) -> None:
     """Print what comes next, if somebody watches."""
     if shows_progress(arguments):
-        print(text, file=sys.stderr, flush=True)
+        # at once: Ctrl-C may come between a text and the end of its line
+        print(f"{text}\n", end="", file=sys.stderr, flush=True)
 
 
 def study_settings(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fastal import _validation as check
-from fastal._state import restore_model, state_count, state_values
+from fastal._state import check_kind, restore_model, state_count, state_values
 from fastal.learning.inputs import checksum, pool_points
 from fastal.learning.refit import Refits
 from fastal.learning.unfitted import Unfitted
@@ -85,17 +85,13 @@ def restored_learner(
 
 def _values(state: Any) -> dict[str, Any]:
     """Return the values of a state of this version, or of version 1."""
+    check_kind(state, "ActiveLearner", VERSION)
     version = state.get("version") if isinstance(state, dict) else None
     first = type(version) is int and version == 1
     if first and "asked_n" in state:
         raise ValueError(f"`state['version']` must be {VERSION} for its keys, got 1")
     names = FIRST if first else STATE
-    kind, version, *values = state_values(state, ("kind", "version", *names))
-    if kind != "ActiveLearner" or type(version) is not int or version not in (1, VERSION):
-        raise ValueError(
-            f"`state` must describe an ActiveLearner of version {VERSION}, got "
-            f"{check.short_repr(kind)}, {check.short_repr(version)}"
-        )
+    _, version, *values = state_values(state, ("kind", "version", *names))
     found = dict(zip(names, values, strict=True))
     if version == 1:
         asked = state_count("asked", found["asked"], optional=True)

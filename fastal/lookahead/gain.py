@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
-from fastal._state import damaged_state, state_count, state_values
+from fastal._state import check_kind, damaged_state, state_count, state_values
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Ints
 from fastal.lookahead.rollout import FAR_AHEAD, _large_order, _on_pool, _on_reference, _small_order
@@ -299,16 +299,12 @@ class Forecast:
         names = ("kind", "version", "order", "reduction", "noise_of_final", "noise", "rho",
                  "n_residuals", "n_pool", "n_labelled", "whole", "warnings",
                  "final_error")  # fmt: skip
-        if isinstance(state, dict) and type(state.get("version")) is int and state["version"] == 1:
+        check_kind(state, "Forecast", 2)
+        if isinstance(state, dict) and state.get("version") == 1:
             state = {"final_error": None} | state | {"version": 2}
-        kind, version, order, reduction, final, noise, rho, residuals, n, t, whole, said, error = (
+        _, _, order, reduction, final, noise, rho, residuals, n, t, whole, said, error = (
             state_values(state, names)
         )
-        if kind != "Forecast" or type(version) is not int or version != 2:
-            raise ValueError(
-                f"`state` must describe a Forecast of version 2, got "
-                f"{check.short_repr(kind)}, {check.short_repr(version)}"
-            )
         with damaged_state():
             n, t = state_count("n_pool", n, 2), state_count("n_labelled", t)
             values = check.not_negative("reduction", reduction)

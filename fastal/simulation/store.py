@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +180,21 @@ class Store:
         """Close the file, once a commit under way is done."""
         with self._busy:
             self._file.close()
+
+
+def count_runs(path: str | os.PathLike[str]) -> int:
+    """Return how many finished runs a store has; 0 for what is no store, or not there yet."""
+    from fastal.simulation.chunk import Chunk
+
+    if not os.path.isfile(path):
+        return 0
+    uri = Path(os.path.abspath(path)).as_uri()
+    try:
+        with closing(sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=PATIENCE)) as file:
+            packed = file.execute("SELECT data FROM chunks").fetchall()
+        return len({run for (data,) in packed for run in Chunk.unpack(data).runs.tolist()})
+    except (sqlite3.Error, ValueError):
+        return 0
 
 
 class _Writer:

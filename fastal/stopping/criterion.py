@@ -607,7 +607,7 @@ class Criterion(ABC):
         else:
             raise ValueError(
                 f"`state` must have version {found._version}, got {check.short_repr(version)}: "
-                "it was written by another version of fastal"
+                f"this {kind} was written by another version of fastal"
             )
         assert isinstance(made, cls)
         return made

@@ -22,7 +22,7 @@ from fastal.studies.protocol import (
     check_runs,
     problem,
 )
-from fastal.studies.text import reporter
+from fastal.studies.text import reporter, wrapped
 
 TASKS = ("regression", "classification")
 
@@ -54,7 +54,7 @@ class Tightness:
         bounds = self.divergences + self.constants[:, None]
         late = slice(self.gaps.shape[1] // 2, None)
         gap, divergence = self.gaps[:, late], self.divergences[:, late]
-        return (
+        return wrapped(
             f"{self.task}: the gap exceeds KL + C at {np.mean(self.gaps > bounds):.2%} of the "
             f"labels, KL alone at {np.mean(self.gaps > self.divergences):.2%}; in the later half "
             f"KL is {divergence.mean():.3g} on average, the gap {gap.mean():.3g} "

@@ -24,9 +24,10 @@ from fastal.studies.protocol import (
     Problem,
     best_threshold,
     campaigns,
+    store_file,
     true_threshold,
 )
-from fastal.studies.text import aligned, plus_minus
+from fastal.studies.text import aligned, plus_minus, wrapped
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
@@ -119,11 +120,18 @@ class Comparison:
         assert result.t_opt is not None
         return (
             aligned(lines)
-            + f"\n{result.n_runs} runs, pools of {result.pool_size}; the error had converged after "
-            f"{result.t_opt.mean():.1f} labels on average; with all labels the expected loss is "
-            f"{result.errors[:, -1].mean():.4g}.\nThresholds were tuned on {result.n_runs} other "
-            "runs over the same data, which favours the criteria that need one; the ground "
-            "truth's comes from the test errors themselves."
+            + "\n"
+            + wrapped(
+                f"{result.n_runs} runs, pools of {result.pool_size}; the error had converged after "
+                f"{result.t_opt.mean():.1f} labels on average; with all labels the expected loss "
+                f"is {result.errors[:, -1].mean():.4g}."
+            )
+            + "\n"
+            + wrapped(
+                f"Thresholds were tuned on {result.n_runs} other runs over the same data, which "
+                "favours the criteria that need one; the ground truth's comes from the test errors "
+                "themselves."
+            )
         )
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -148,6 +156,7 @@ def compare(
     jobs: int | None = None,
     progress: bool = False,
     criteria: Mapping[str, Criterion] | Iterable[Criterion] = (),
+    store: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Compare the criteria of the paper, and your own, on a data set.
 
@@ -174,6 +183,9 @@ def compare(
         Further criteria, each with a row of its own: those of fastal with settings of your choice,
         combinations, or a `Criterion` that you wrote. A dict names the rows; the criteria of a
         sequence name themselves. They are copied, and nothing of them is tuned.
+    store : path, optional
+        A folder that keeps finished runs, made if need be. The same call with the same folder goes
+        on where the last one was interrupted.
 
     Returns
     -------
@@ -212,9 +224,10 @@ def compare(
     problem = Problem("data", points, labels, size, gp)
     settings: dict[str, Any] = {"jobs": check.jobs("jobs", jobs), "progress": progress}
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
-    tuning = campaigns(problem, count, first + 1_000_003, **settings)
-    more = AHEAD | STILL | own
-    campaign = campaigns(problem, count, first, more=tuple(more.values()), **settings)
+    kept = store_file(store, "tuning")
+    tuning = campaigns(problem, count, first + 1_000_003, store=kept, **settings)
+    more, kept = AHEAD | STILL | own, store_file(store, "compared")
+    campaign = campaigns(problem, count, first, more=tuple(more.values()), store=kept, **settings)
     tuned = {name: best_threshold(name, tuning, _tried(tuning, name)) for name in SEARCHED}
     tuned["ground_truth"] = true_threshold(tuning)
     stops = {

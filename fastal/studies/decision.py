@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import os
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,7 +33,7 @@ from fastal.stopping.stopper import Stopper
 from fastal.studies import protocol
 from fastal.studies.names import DATASETS, SIMULATORS
 from fastal.studies.simulators import simulator
-from fastal.studies.text import aligned
+from fastal.studies.text import aligned, wrapped
 
 POOLS = (100, 400)
 
@@ -489,7 +488,7 @@ class DecisionStudy:
 
     def __str__(self) -> str:
         made = [f"{title}\n{aligned(cells)}" for title, cells in self.tables()]
-        return "\n\n".join([*made, "\n".join(_wrapped(text) for text in self.sentences())])
+        return "\n\n".join([*made, "\n".join(wrapped(text) for text in self.sentences())])
 
     def to_markdown(self) -> str:
         """Return the tables and sentences as Markdown."""
@@ -518,12 +517,6 @@ def _words(selection: str) -> str:
 
 def _percent(share: float, digits: int = 1) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.{digits}f} %"
-
-
-def _wrapped(text: str) -> str:
-    unbroken = text.replace(" %", "\N{NO-BREAK SPACE}%")  # which no line ends with
-    lines = textwrap.fill(unbroken, 100, break_long_words=False, break_on_hyphens=False)
-    return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _prepared(name: str, seed: int) -> protocol.Problem:

@@ -21,7 +21,7 @@ from fastal.lookahead.gain import quiet_forecast, rho_of
 from fastal.simulation.result import write_csv
 from fastal.stopping.batch import stopping_time
 from fastal.studies.names import DATASETS
-from fastal.studies.protocol import campaigns, check_runs, problems
+from fastal.studies.protocol import campaigns, check_runs, problems, store_file
 from fastal.studies.text import aligned, reporter
 
 if TYPE_CHECKING:
@@ -241,8 +241,12 @@ class _Study(NamedTuple):
         return Calibration(self.campaign.problem.name, *map(float, ratios))
 
 
-def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: bool) -> _Study:
-    campaign = campaigns(prepared, runs, seed, others=False, jobs=jobs, progress=progress)
+def _study(
+    prepared: Problem, runs: int, seed: int, jobs: int | None, progress: bool, store: str | None
+) -> _Study:
+    campaign = campaigns(
+        prepared, runs, seed, others=False, jobs=jobs, progress=progress, store=store
+    )
 
     def one(run: int) -> tuple[Forecast, Array]:
         rows = campaign.result.pool(run)
@@ -263,7 +267,7 @@ def _study(prepared: Problem, runs: int, seed: int, jobs: int | None, progress: 
 def tradeoff(
     datasets: Sequence[str] = DATASETS, runs: int = 100, seed: int = 0, *, jobs: int | None = None,
     progress: bool = False, report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None, store: str | os.PathLike[str] | None = None,
 ) -> Tradeoff:  # fmt: skip
     """Compare the rules of the forecast with the paper's and with fixed budgets.
 
@@ -283,6 +287,9 @@ def tradeoff(
         Called with a progress message before each step.
     tell : callable, optional
         Old name of `report`; deprecated.
+    store : path, optional
+        A folder that keeps finished runs, made if need be. The same call with the same folder goes
+        on where the last one was interrupted.
 
     Returns
     -------
@@ -304,7 +311,8 @@ def tradeoff(
     say = reporter(report, tell)
     for prepared in problems(datasets, seed, jobs=jobs, report=say):
         say(f"{prepared.name}: {count} runs")
-        studies.append(_study(prepared, count, seed, jobs, progress))
+        kept = store_file(store, f"lookahead-{prepared.name}")
+        studies.append(_study(prepared, count, seed, jobs, progress, kept))
     curves = []
     for rule, settings in RULES.items():
         for setting in settings:

@@ -16,6 +16,7 @@ the readings taken here are those that come closest to its table:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -226,6 +227,7 @@ class Campaigns(NamedTuple):
 def campaigns(
     problem: Problem, runs: int = 100, seed: int = 0, *, others: bool = True,
     more: Sequence[Criterion] = (), jobs: int | None = None, progress: bool = False,
+    store: str | None = None,
 ) -> Campaigns:  # fmt: skip
     """Run the campaigns of one data set.
 
@@ -245,6 +247,8 @@ def campaigns(
         Threads, as in `simulate`; they change nothing.
     progress : bool
         Whether to show a progress bar.
+    store : str, optional
+        File that keeps finished runs, as in `simulate`.
 
     Returns
     -------
@@ -265,6 +269,7 @@ def campaigns(
         pool_size=problem.pool_size,
         seed=seed,
         n_jobs=jobs,
+        store=store,
         errors="raise",
         progress=progress,
     )
@@ -276,6 +281,29 @@ def campaigns(
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
     stops = result.criteria_stops[:, len(measured) :]
     return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
+
+
+def store_file(folder: str | os.PathLike[str] | None, name: str) -> str | None:
+    """Return the file of a study's folder that keeps some runs; None without a folder.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Made if need be.
+    name : str
+        What the runs are.
+
+    Returns
+    -------
+    str or None
+        For `simulate`.
+    """
+    if folder is None:
+        return None
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"`store` must name a folder, got {check.short_repr(folder)}")
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(os.fspath(folder), f"{name}.sqlite")
 
 
 def check_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:

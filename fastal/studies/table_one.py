@@ -21,9 +21,10 @@ from fastal.studies.protocol import (
     campaigns,
     check_runs,
     problems,
+    store_file,
     true_threshold,
 )
-from fastal.studies.text import aligned, reporter
+from fastal.studies.text import aligned, reporter, wrapped
 
 if TYPE_CHECKING:
     from fastal.studies.protocol import Campaigns
@@ -97,7 +98,7 @@ def outcomes(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
     report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None, store: str | os.PathLike[str] | None = None,
 ) -> list[Outcome]:  # fmt: skip
     """Run the experiment of Table 1 and Figure 1.
 
@@ -117,6 +118,9 @@ def outcomes(
         Called with a progress message before each step.
     tell : callable, optional
         Old name of `report`; deprecated.
+    store : path, optional
+        A folder that keeps finished runs, made if need be. The same call with the same folder goes
+        on where the last one was interrupted.
 
     Returns
     -------
@@ -136,8 +140,9 @@ def outcomes(
     for prepared in problems(names, seed, jobs=jobs, report=say):
         say(f"{prepared.name}: {count} runs")
         done[prepared.name] = campaigns(
-            prepared, count, seed, others=others, jobs=jobs, progress=progress
-        )
+            prepared, count, seed, others=others, jobs=jobs, progress=progress,
+            store=store_file(store, f"table-{prepared.name}"),
+        )  # fmt: skip
     thresholds = {name: best_threshold(name, done[REFERENCE]) for name in searched}
     found = []
     for name in datasets:
@@ -178,7 +183,7 @@ class Table1:
         return [["", *names]] + [[row] + [by_place[row, name] for name in names] for row in rows]
 
     def __str__(self) -> str:
-        return aligned(self._grid(_cell_text)) + "\n" + LEGEND
+        return aligned(self._grid(_cell_text)) + "\n" + wrapped(LEGEND)
 
     def to_markdown(self) -> str:
         """Return the table in Markdown.
@@ -236,13 +241,13 @@ def table1(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
     report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None,
+    tell: Callable[[str], object] | None = None, store: str | os.PathLike[str] | None = None,
 ) -> Table1:  # fmt: skip
     """Compute Table 1 of the paper.
 
     Parameters
     ----------
-    datasets, criteria, runs, seed, jobs, progress, report, tell
+    datasets, criteria, runs, seed, jobs, progress, report, tell, store
         As in `outcomes`.
 
     Returns
@@ -259,5 +264,7 @@ def table1(
     """
     say = reporter(report, tell)
     return Table1(
-        outcomes(datasets, criteria, runs, seed, jobs=jobs, progress=progress, report=say)
+        outcomes(
+            datasets, criteria, runs, seed, jobs=jobs, progress=progress, report=say, store=store
+        )
     )

@@ -35,11 +35,16 @@ def test_a_foreign_state(state, message):
         _state.state_of("Thing", state, ("a", "b"))
 
 
-@pytest.mark.parametrize("version", [0, 2, True, 1.0, "1", None])
+@pytest.mark.parametrize("version", [0, 3, True, 1.0, "1", None])
 def test_a_foreign_version(version):
-    with pytest.raises(ValueError, match="`state` must have version 1, got"):
-        _state.check_version(version)
-    _state.check_version(1)
+    with pytest.raises(ValueError, match="`state` must describe a Thing of version 2, got 'Thing'"):
+        _state.check_kind({"kind": "Thing", "version": version}, "Thing", 2)
+    with pytest.raises(
+        ValueError, match="`state` must describe an Other of version 2, got 'Thing'"
+    ):
+        _state.check_kind({"kind": "Thing", "version": 1}, "Other", 2)
+    for state in (None, {}, {"kind": "Thing"}, {"kind": "Thing", "version": 1}):
+        _state.check_kind(state, "Thing", 2)  # of what is missing `state_values` speaks
 
 
 def test_a_damaged_state():

@@ -1,6 +1,7 @@
 """The README and the pages in docs: what they name exists, and what they show is so."""
 
 import importlib
+import importlib.util
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -131,6 +132,53 @@ def test_the_demo_prints_and_draws_what_is_shown(tmp_path, monkeypatch, capsys):
     assert verdict is not None
     assert verdict[0] in " ".join(drawn.split())  # both in lines of their own
     assert "the model at the stop: 24 of 50 labels" in drawn
+
+
+def drawing(path):
+    """Texts of an SVG picture, and the corners of all that it draws."""
+    root = ET.parse(path).getroot()
+    texts = [" ".join(one.split()) for one in root.itertext() if one.strip()]
+    numbers = []
+    for one in root.iter():
+        kind = one.tag.rpartition("}")[2]
+        if kind == "path":
+            numbers.append([float(number) for number in re.findall(r"-?\d+\.?\d*", one.get("d"))])
+        elif kind == "use":
+            numbers.append([float(one.get(name, 0)) for name in "xy"])
+    return texts, numbers
+
+
+def differences(ours, theirs):
+    """What two pictures do not share; corners may differ by a twentieth of a point."""
+    (texts, corners), (other_texts, others) = ours, theirs
+    wrong = sorted(set(texts) ^ set(other_texts))
+    if [len(one) for one in corners] != [len(one) for one in others]:
+        return [*wrong, "other shapes"]
+    apart = max(
+        abs(a - b)
+        for one, other in zip(corners, others, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+    return [*wrong, f"corners are {apart:g} apart"] if apart > 0.05 else wrong
+
+
+def test_the_picture_of_the_readme_is_what_the_script_draws(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("draw_run", ROOT / "docs" / "draw_run.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PICTURE == ROOT / "docs" / "run.svg"
+    assert script.draw(tmp_path / "run.svg") == 0
+    made, kept = drawing(tmp_path / "run.svg"), drawing(script.PICTURE)
+    made[0][:] = [text for text in made[0] if not re.match(r"\d{4}-\d\d-\d\dT", text)]  # today
+    kept[0][:] = [text for text in kept[0] if not re.match(r"\d{4}-\d\d-\d\dT", text)]
+    assert len(kept[1]) > 100
+    assert differences(made, kept) == []
+    # planted: another text, one corner moved, a shape too many
+    assert differences((["x"], made[1]), (["y"], made[1])) == ["x", "y"]
+    moved = [[made[1][0][0] + 1, *made[1][0][1:]], *made[1][1:]]
+    assert differences((made[0], moved), made) == ["corners are 1 apart"]
+    assert differences((made[0], [*made[1], [0.0]]), made) == ["other shapes"]
 
 
 def test_every_public_name_is_in_the_reference():

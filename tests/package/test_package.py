@@ -179,9 +179,7 @@ def test_versions_that_ci_installs(monkeypatch):
     ],
 )
 def test_modules_of_the_first_version_are_attributes_for_one_release(module, name):
-    with pytest.warns(
-        DeprecationWarning, match=f"fastal.{module} is now fastal.*ends with version"
-    ):
+    with pytest.warns(DeprecationWarning, match=f"fastal.{module} is now fastal.*removed in"):
         room = getattr(fastal, module)
     assert callable(getattr(room, name))
     with pytest.raises(ModuleNotFoundError):

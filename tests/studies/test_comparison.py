@@ -5,10 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import config
 
 from fastal import FixedBudget, GaussianProcess, MinLabels, Stopper, compare, simulate
 from fastal.cli.entry import main
+from fastal.datasets import artificial
+from fastal.simulation.store import count_runs
 from fastal.stopping import Criterion
+from fastal.studies import table1, tradeoff
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0, 10, 60)
@@ -158,3 +162,30 @@ def test_the_page_about_criteria_runs():
     assert tried > 15
     for name in "learn", "simulate", "compare":
         assert f"{name}(X, np.sin(X)" in text
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="minutes without the JIT")
+def test_finished_runs_are_kept(tmp_path):
+    X, y = artificial(200)
+    settings = {"gp": GaussianProcess(1.4, 0.0026), "runs": 4, "pool_size": 30}
+    first = compare(X, y, store=tmp_path / "kept", **settings)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
+        "compared.sqlite", "tuning.sqlite",
+    ]  # fmt: skip
+    assert [count_runs(path) for path in (tmp_path / "kept").iterdir()] == [4, 4]
+    # all of them are read again, and two more are computed
+    more = compare(X, y, store=str(tmp_path / "kept"), **{**settings, "runs": 6})
+    assert str(first) == str(compare(X, y, **settings))
+    assert str(more) == str(compare(X, y, **{**settings, "runs": 6}))
+    assert [count_runs(path) for path in (tmp_path / "kept").iterdir()] == [6, 6]
+    with pytest.raises(TypeError, match="`store` must name a folder, got 5"):
+        compare(X, y, store=5, **settings)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="minutes without the JIT")
+def test_other_studies_keep_their_runs_too(tmp_path):
+    for study, name in ((table1, "table-artificial"), (tradeoff, "lookahead-artificial")):
+        settings = {"datasets": ["artificial"], "runs": 3}
+        found = study(store=tmp_path, **settings)
+        assert count_runs(tmp_path / f"{name}.sqlite") == 3
+        assert str(study(store=tmp_path, **settings)) == str(found) == str(study(**settings))

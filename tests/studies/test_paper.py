@@ -327,7 +327,9 @@ def test_bad_input(call, message):
 
 def test_the_old_name_of_report():
     told, reported = [], []
-    with pytest.warns(DeprecationWarning, match="`tell` is called `report` now"):
+    with pytest.warns(
+        DeprecationWarning, match=r"`tell` is called `report` now; .* removed in 0\.3"
+    ):
         protocol.problems(["artificial"], tell=told.append)
     protocol.problems(["artificial"], report=reported.append)
     assert told == reported == ["fitting length scale and noise: artificial"]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import add_labelled_table, add_pool_size, add_study_options
+from fastal.cli.arguments import (
+    add_labelled_table,
+    add_pool_size,
+    add_store,
+    add_study_options,
+)
 from fastal.cli.criterion import load_criterion
 from fastal.cli.fitted import standardise_table
+from fastal.cli.interrupted import kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
 
 if TYPE_CHECKING:
@@ -46,8 +52,9 @@ def add_compare(commands: Commands) -> None:
         help="also compare a criterion of your own: an object of a Python file, or of a module as "
         "MODULE:NAME; may be given several times",
     )
+    add_store(parser, "DIR")
     add_study_options(parser, out=None)
-    parser.set_defaults(run=_compare, broken_pipe_status=0)
+    parser.set_defaults(run=_compare, kept=kept_in_store, broken_pipe_status=0)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -67,7 +74,10 @@ def _compare(arguments: argparse.Namespace) -> int:
         settings = study_settings(arguments)
         settings.pop("report")("fitting length scale and noise")
         gp = fit(X, y, seed=arguments.seed)
-        result = compare(X, y, gp=gp, pool_size=arguments.pool_size, criteria=own, **settings)
+        result = compare(
+            X, y, gp=gp, pool_size=arguments.pool_size, criteria=own, store=arguments.store,
+            **settings,
+        )  # fmt: skip
         print(result)
         if arguments.out is not None:
             write_files(arguments.out, {"compare.csv": result.to_csv})

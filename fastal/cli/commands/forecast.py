@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastal.cli.arguments import (
     add_picture,
+    add_quiet,
     add_seed,
     alpha_argument,
     integer_argument,
@@ -14,11 +15,13 @@ from fastal.cli.arguments import (
 )
 from fastal.cli.errors import UserError
 from fastal.cli.fitted import Scaling, draw_fit_rows, fit_process
+from fastal.cli.interrupted import kept_at_the_end
 from fastal.cli.output import (
     check_picture,
     file_errors,
     library_errors,
     print_entry,
+    print_note,
     warnings_in_words,
 )
 
@@ -115,7 +118,8 @@ def add_forecast(commands: Commands) -> None:
     )
     add_seed(parser, "seed of the fit")
     add_picture(parser, "draw what is left after each label")
-    parser.set_defaults(run=_forecast, broken_pipe_status=0)
+    add_quiet(parser)
+    parser.set_defaults(run=_forecast, kept=kept_at_the_end, broken_pipe_status=0)
 
 
 def _forecast(arguments: argparse.Namespace) -> int:
@@ -136,6 +140,7 @@ def _forecast(arguments: argparse.Namespace) -> int:
 
     done = np.flatnonzero(~np.isnan(table.y))
     print_entry("data", f"{len(table.y)} rows, {len(done)} of them labelled")
+    print_note(arguments, "fitting the model, and rolling the selection forward ...")
     with warnings_in_words():
         model = _model(arguments, table, done, earlier)
         gp = model.gp

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 from fastal._options import short_repr
 from fastal.cli.arguments import (
     add_picture,
+    add_quiet,
     add_seed,
     alpha_argument,
     integer_argument,
     split_columns,
 )
+from fastal.cli.interrupted import kept_by_next
 from fastal.cli.output import (
     check_csv,
     check_picture,
     file_errors,
     library_errors,
     print_entry,
+    print_note,
 )
 from fastal.cli.report import ReportContent, ReportTable, check_report, write_report
 
@@ -121,7 +124,8 @@ def add_next(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     add_seed(parser, "draws the rows before the first fit, at five labels")
-    parser.set_defaults(run=_next, broken_pipe_status=BROKEN_PIPE)
+    add_quiet(parser)
+    parser.set_defaults(run=_next, kept=kept_by_next, broken_pipe_status=BROKEN_PIPE)
 
 
 def _next(arguments: argparse.Namespace) -> int:
@@ -188,6 +192,8 @@ def _campaign(
         warnings.simplefilter("always")
         with library_errors(arguments.file):
             state = None if path is None else read_state(path)
+            labels = len(sheet.y) - int((sheet.y != sheet.y).sum())
+            print_note(arguments, f"fitting the model to {labels} labels ...")
             if state is None:
                 campaign = begin(sheet, share, seed)
             else:

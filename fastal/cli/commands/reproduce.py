@@ -6,7 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import add_study_options, integer_argument
+from fastal.cli.arguments import add_store, add_study_options, integer_argument
+from fastal.cli.interrupted import kept_at_the_end, kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
 from fastal.studies.names import CLASS_SETS, CRITERIA, DATASETS, SIMULATORS
 
@@ -41,9 +42,10 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(table1, out=None)
+    add_store(table1, "DIR")
     _add_names(table1, "datasets", DATASETS)
     _add_names(table1, "criteria", CRITERIA)
-    table1.set_defaults(run=_table1, broken_pipe_status=0)
+    table1.set_defaults(run=_table1, kept=kept_in_store, broken_pipe_status=0)
 
     figure1 = parts.add_parser(
         "figure1",
@@ -51,9 +53,10 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(figure1, out=".")
+    add_store(figure1, "DIR")
     _add_names(figure1, "datasets", DATASETS)
     _add_names(figure1, "criteria", CRITERIA)
-    figure1.set_defaults(run=_figure1, broken_pipe_status=0)
+    figure1.set_defaults(run=_figure1, kept=kept_in_store, broken_pipe_status=0)
 
     tightness = parts.add_parser(
         "tightness",
@@ -61,7 +64,7 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(tightness, out=".")
-    tightness.set_defaults(run=_tightness, broken_pipe_status=0)
+    tightness.set_defaults(run=_tightness, kept=kept_at_the_end, broken_pipe_status=0)
 
     lookahead = parts.add_parser(
         "lookahead",
@@ -69,8 +72,9 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(lookahead, out=None)
+    add_store(lookahead, "DIR")
     _add_names(lookahead, "datasets", DATASETS)
-    lookahead.set_defaults(run=_lookahead, broken_pipe_status=0)
+    lookahead.set_defaults(run=_lookahead, kept=kept_in_store, broken_pipe_status=0)
 
     decision = parts.add_parser(
         "decision",
@@ -86,13 +90,9 @@ def add_reproduce(commands: Commands) -> None:
         metavar="N",
         help="points in a pool, one number or several (default: 100 400)",
     )
-    decision.add_argument(
-        "--store",
-        metavar="DIR",
-        help="keep finished runs in this folder; the same command goes on where it was interrupted",
-    )
+    add_store(decision, "DIR")
     _add_names(decision, "datasets", (*DATASETS, *SIMULATORS))
-    decision.set_defaults(run=_decision, broken_pipe_status=0)
+    decision.set_defaults(run=_decision, kept=kept_in_store, broken_pipe_status=0)
 
     campaign = parts.add_parser(
         "campaign",
@@ -108,18 +108,14 @@ def add_reproduce(commands: Commands) -> None:
         metavar="N",
         help="points in a pool, one number or several (default: 100 300)",
     )
-    campaign.add_argument(
-        "--store",
-        metavar="DIR",
-        help="keep finished runs in this folder; the same command goes on where it was interrupted",
-    )
+    add_store(campaign, "DIR")
     campaign.add_argument(
         "--estimator",
         choices=("weak", "plain"),
         help="fit with the weak prior, or by the restricted likelihood alone (default: as `learn`)",
     )
     _add_names(campaign, "datasets", DATASETS)
-    campaign.set_defaults(run=_campaign, broken_pipe_status=0)
+    campaign.set_defaults(run=_campaign, kept=kept_in_store, broken_pipe_status=0)
 
     classes = parts.add_parser(
         "classes",
@@ -135,7 +131,7 @@ def add_reproduce(commands: Commands) -> None:
         help="points in a pool (default: 150)",
     )
     _add_names(classes, "datasets", CLASS_SETS)
-    classes.set_defaults(run=_classes, broken_pipe_status=0)
+    classes.set_defaults(run=_classes, kept=kept_at_the_end, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
@@ -171,7 +167,7 @@ def _table1(arguments: argparse.Namespace) -> int:
     with library_errors():
         from fastal.studies.table_one import table1
 
-        table = table1(*_names(arguments), **study_settings(arguments))
+        table = table1(*_names(arguments), store=arguments.store, **study_settings(arguments))
         print(table)
         if arguments.out is not None:
             write_files(
@@ -192,7 +188,7 @@ def _figure1(arguments: argparse.Namespace) -> int:
         from fastal.studies.table_one import outcomes
 
         require_matplotlib()
-        found = outcomes(*_names(arguments), **study_settings(arguments))
+        found = outcomes(*_names(arguments), store=arguments.store, **study_settings(arguments))
         write_files(arguments.out, {"figure1.png": figure1(found).savefig})
     return 0
 
@@ -215,7 +211,11 @@ def _lookahead(arguments: argparse.Namespace) -> int:
     with library_errors():
         from fastal.studies.label_cost import tradeoff
 
-        found = tradeoff(_chosen(arguments.datasets, DATASETS), **study_settings(arguments))
+        found = tradeoff(
+            _chosen(arguments.datasets, DATASETS),
+            store=arguments.store,
+            **study_settings(arguments),
+        )
         print(found)
         if arguments.out is not None:
             from fastal.plotting.label_cost import tradeoff_figure

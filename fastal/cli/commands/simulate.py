@@ -11,9 +11,11 @@ from fastal.cli.arguments import (
     add_quiet,
     add_runs_and_jobs,
     add_seed,
+    add_store,
 )
 from fastal.cli.fitted import draw_fit_rows, fit_process, standardise_table
-from fastal.cli.output import file_errors, library_errors, shows_progress
+from fastal.cli.interrupted import kept_in_store
+from fastal.cli.output import file_errors, library_errors, print_note, shows_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -44,17 +46,13 @@ def add_simulate(commands: Commands) -> None:
     )
     add_labelled_table(parser)
     add_pool_size(parser, 1)
-    parser.add_argument(
-        "--store",
-        metavar="FILE",
-        help="keep finished runs in this file; the same command goes on where it was interrupted",
-    )
+    add_store(parser, "FILE")
     add_runs_and_jobs(parser)
     add_seed(parser, "seed of the pools")
     add_alpha(parser)
     add_quiet(parser)
     parser.add_argument("--out", metavar="FILE.csv", help="write a table with one line per run")
-    parser.set_defaults(run=_simulate, broken_pipe_status=0)
+    parser.set_defaults(run=_simulate, kept=kept_in_store, broken_pipe_status=0)
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
@@ -68,6 +66,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from fastal.stopping.stopper import Stopper
 
     rows = draw_fit_rows(len(y), arguments.seed)
+    print_note(arguments, f"fitting the model to {len(rows)} rows ...")
     gp = fit_process(X[rows], y[rows], seed=arguments.seed)
     with library_errors():
         result = simulate(

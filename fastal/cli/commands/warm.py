@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fastal.cli.errors import UserError
+from fastal.cli.interrupted import kept_in_cache
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
@@ -39,7 +40,7 @@ def add_warm(commands: Commands) -> None:
         "Numba and Python.",
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_warm, broken_pipe_status=0)
+    parser.set_defaults(run=_warm, kept=kept_in_cache, broken_pipe_status=0)
 
 
 def _warm(_: argparse.Namespace) -> int:

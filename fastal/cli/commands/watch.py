@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastal._options import ALTERNATIVES, METHODS, short_repr
 from fastal.cli.arguments import (
+    WIDTH,
+    RawHelp,
     add_numbers_file,
     add_picture,
     alpha_argument,
@@ -68,7 +70,7 @@ def add_watch(commands: Commands) -> None:
         help="follow the bounds of a labelling campaign and say when to stop",
         description=_WATCH,
         epilog=_WATCH_END,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RawHelp,
         allow_abbrev=False,
     )
     add_numbers_file(parser, "one number per line, or with --noise three")
@@ -306,10 +308,12 @@ def _unsaid(verdict: Decision) -> list[str]:
 
 
 def _print_end(stopper: Stopper | StillToCome) -> None:
+    """Print the verdict for somebody who reads it on a terminal."""
+    import textwrap
+
     verdict = stopper.verdict
-    print(verdict)
-    for warning in _unsaid(verdict):
-        print(f"warning: {warning}")
+    for text in (str(verdict), *(f"warning: {warning}" for warning in _unsaid(verdict))):
+        print(textwrap.fill(text, WIDTH))
 
 
 def _save_picture(stopper: Stopper | StillToCome, path: str) -> None:
