@@ -10,14 +10,17 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from fastal import datasets, reference
-from fastal._core.covariance import KINDS
-from fastal._core.panels import new_panels, solve_panels, write_row
-from fastal.models.gp import GaussianProcess
-from fastal.models.weak import weak_fit
+from fastal import GaussianProcess, datasets, reference
 
 from ._gpytorch import LastLabel
+from ._inside import inside
 from ._timing import best, ratio
+
+RBF_KIND = inside("RBF", "fastal._core.covariance")
+weak_fit = inside("weak_fit", "fastal.models.weak")
+new_panels, solve_panels, write_row = (
+    inside(name, "fastal._core.panels") for name in ("new_panels", "solve_panels", "write_row")
+)
 
 
 def data(n, d=4):
@@ -308,7 +311,7 @@ class Refit:
     def setup(self, implementation, n):
         self.X, self.y = data(n)
         before = int(n / 1.2)
-        fit = weak_fit(self.X[:before], self.y[:before], KINDS["rbf"])
+        fit = weak_fit(self.X[:before], self.y[:before], RBF_KIND)
         self.start = fit.lengthscale, fit.ratio
         kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(1.0, (0.1, 60.0))
         self.kernel = self._peer(kernel + WhiteKernel(1e-2, (1e-4, 10.0)), before)
@@ -324,7 +327,7 @@ class Refit:
         if implementation == "scikit-learn":
             return self._peer(self.kernel, n)
         start = self.start if implementation == "fastal" else None
-        return weak_fit(self.X, self.y, KINDS["rbf"], start=start)
+        return weak_fit(self.X, self.y, RBF_KIND, start=start)
 
 
 class RefitRatio:

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from fastal.models.logistic import BayesianLogistic
+from fastal import BayesianLogistic
 
 from ._timing import best
 

@@ -3,7 +3,16 @@
 from time import perf_counter
 
 from fastal import datasets
-from fastal.studies import names, protocol, table_one
+
+from ._inside import inside
+
+DATASETS, CRITERIA = (
+    inside(name, "fastal.studies.names", "fastal.paper") for name in ("DATASETS", "CRITERIA")
+)
+campaigns, problem = (
+    inside(name, "fastal.studies.protocol", "fastal.paper") for name in ("campaigns", "problem")
+)
+table1 = inside("table1", "fastal.studies.table_one", "fastal.paper")
 
 
 class Table1:
@@ -12,19 +21,19 @@ class Table1:
     timeout = 600
 
     def setup(self, sets, runs):
-        self.sets = names.DATASETS if sets == "all" else (sets,)
-        self.criteria = names.CRITERIA if sets == "all" else ("ground_truth", "proposed")
+        self.sets = DATASETS if sets == "all" else (sets,)
+        self.criteria = CRITERIA if sets == "all" else ("ground_truth", "proposed")
         try:
             for name in self.sets:
                 if name in datasets.SETS:
                     datasets.load(name)
         except OSError as error:  # neither there nor to be downloaded
             raise NotImplementedError(str(error)) from None
-        protocol.campaigns(protocol.problem("artificial"), 2, jobs=2)
+        campaigns(problem("artificial"), 2, jobs=2)
 
     def _seconds(self, criteria, runs):
         begin = perf_counter()
-        table_one.table1(self.sets, criteria, runs=runs, jobs=-1)
+        table1(self.sets, criteria, runs=runs, jobs=-1)
         return perf_counter() - begin
 
     def track_seconds_of_the_whole_table(self, sets, runs):
