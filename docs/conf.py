@@ -8,6 +8,7 @@ is the picture. And formulas become MathML, which browsers draw without scripts.
 import contextlib
 import doctest
 import io
+import logging
 import re
 from pathlib import Path
 
@@ -47,6 +48,8 @@ PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[\w-]+\.svg)\)")
 def draw_pictures(app):
     """Draw the pictures of all pages."""
     plt.switch_backend("agg")
+    # A handler of Sphinx's would print how each campaign on the pages ended.
+    logging.getLogger("fastal").setLevel(logging.WARNING)
     folder = Path(app.srcdir)
     (folder / "pictures").mkdir(exist_ok=True)
     for page in sorted(folder.glob("*.md")):

@@ -5,8 +5,9 @@ which install things or take minutes, every command is looked up: the program, i
 and extras that it names. Any other block needs a line in CHECKED.
 """
 
-import argparse
+import contextlib
 import importlib.util
+import io
 import os
 import re
 import shlex
@@ -23,6 +24,7 @@ from page_blocks import OTHERS, PAGES, ROOT, Block, blocks_of, without_blocks
 
 import fastal
 from fastal.cli.entry import build_parser
+from fastal.cli.errors import UserError
 
 # How many blocks of a language a page has that are no doctests, and the test that reads them.
 CHECKED = {
@@ -121,18 +123,13 @@ def extras():
 
 
 def fault_of_fastal(words):
-    """Say why the command line would refuse these arguments."""
-
-    def refuse(self, message):
-        raise ValueError(message)
-
-    error, argparse.ArgumentParser.error = argparse.ArgumentParser.error, refuse
+    """Say that the command line would refuse these arguments."""
+    said = io.StringIO()
     try:
-        build_parser().parse_args(words)
-    except ValueError as said:
-        return str(said)
-    finally:
-        argparse.ArgumentParser.error = error
+        with contextlib.redirect_stderr(said):
+            build_parser().parse_args(words)
+    except (UserError, SystemExit) as error:
+        return said.getvalue() or str(error)
     return ""
 
 

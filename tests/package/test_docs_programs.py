@@ -133,18 +133,17 @@ def test_the_lines_for_a_cluster_run(monkeypatch):
             warnings.simplefilter("ignore")
             exec(cluster_lines, names)
             run, learn = names["run"], names["learn"]
-            here = {"gp": fastal.GaussianProcess([0.5, 2.0], 0.01), "stopper": fastal.Stopper()}
             assert run.stopped
-            alone = learn(pool, y, **here, max_labels=1000)
+            alone = learn(pool, y, gp=names["gp"], stopper=names["stopper"], seed=0)
             assert run.indices.tolist() == alone.indices.tolist()
 
             def loses_its_scheduler(X, oracle, **more):
                 """Raise what `learn` raises when the scheduler is gone, with the run so far."""
                 error = ConnectionError("the scheduler is gone")
-                error.run = learn(X, oracle, **more, max_labels=10)
+                error.run = learn(X, oracle, **more | {"max_labels": 10})
                 raise error
 
-            names.update(here, learn=loses_its_scheduler)
+            names["learn"] = loses_its_scheduler
             exec(lost_lines, names)
     finally:
         for client, cluster in made:
