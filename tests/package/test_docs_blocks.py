@@ -244,8 +244,11 @@ CONSOLE = [
 ]
 
 
+NEEDED = ("bash", "seq", "awk", "tail")
+
+
 @pytest.mark.skipif(
-    shutil.which("bash") is None or shutil.which("seq") is None, reason="no bash, or no seq"
+    os.name == "nt" or not all(map(shutil.which, NEEDED)), reason=f"not all of {NEEDED} are here"
 )
 @pytest.mark.parametrize(("command", "output"), CONSOLE)
 def test_the_shell_prints_what_is_shown(command, output, tmp_path):
@@ -307,6 +310,6 @@ def test_wrong_commands_are_found(command):
 
 def test_another_output_is_found(tmp_path):
     assert session("$ seq 2\n1\n2\n$ true\n") == [("seq 2", "1\n2\n"), ("true", "")]
-    if shutil.which("bash") is None:
-        pytest.skip("no bash")
+    if os.name == "nt" or not all(map(shutil.which, NEEDED)):
+        pytest.skip(f"not all of {NEEDED} are here")
     assert printed("echo a | tail -1", tmp_path) != "b\n"
