@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from fastal._core.dots import dots
-from fastal._core.jit import jit, jit_fused
+from fastal._core.jit import jit, jit_fused, jit_fused_part
 from fastal._types import Array
 
 # 1 + u = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2): adding ROUND to the bits of a double
@@ -59,7 +59,7 @@ ZERO = np.uint64(0)
 BLOCK = 512
 
 
-@jit_fused
+@jit_fused_part
 def log1p_excess(u: float) -> float:
     """Return ``u - log1p(u)`` for ``-1 < u < 1e300`` with full relative precision (3e-15).
 
@@ -83,7 +83,7 @@ def log1p_excess(u: float) -> float:
     return ((u - f) - k * LN2) + s * (f - q)
 
 
-@jit
+@jit_fused_part
 def square_term(var: float, noise: float, d: float) -> float:
     """Return ``1/2 var d^2 / (noise (var + noise))`` where intermediate results leave the range.
 
@@ -110,42 +110,45 @@ def square_term(var: float, noise: float, d: float) -> float:
     return quotient * math.ldexp(1.0, half) * math.ldexp(1.0, exponent - half)
 
 
-@jit_fused
-def gp_kl_fast(mean: float, var: float, y: float, noise: float) -> tuple[float, bool]:
-    """Return r_t (Eq. 7 without C) and whether it can be trusted; only valid input can be."""
+@jit_fused_part
+def gp_kl_fast(mean: float, var: float, y: float, noise: float) -> tuple[float, float, bool]:
+    """Return r_t (Eq. 7 without C), u - log(1 + u), and whether r_t can be trusted.
+
+    Only that of valid input can be.
+    """
     # u = beta s
     u = np.float64(var / noise)
     d = y - mean
     p = np.float64(u * (d * d))
     q = np.float64(p / (var + noise))
     # r = 1/2 [ u - log(1 + u) ] + 1/2 u d^2 / (s + 1/beta)
-    r = 0.5 * log1p_excess(u) + 0.5 * q
+    excess = log1p_excess(u)
+    r = 0.5 * excess + 0.5 * q
     beyond = (u.view(np.uint64) - USUAL) | (p.view(np.uint64) - USUAL) | (q.view(np.uint64) - USUAL)
-    return r, (beyond >> USUAL_BITS) == ZERO
+    return r, excess, (beyond >> USUAL_BITS) == ZERO
 
 
-@jit
-def gp_kl_rare(mean: float, var: float, y: float, noise: float) -> float:
+@jit_fused_part
+def gp_kl_rare(mean: float, var: float, y: float, noise: float, excess: float) -> float:
     """Return r_t where intermediate results leave the usual range: no variance, no residual, ..."""
     u = var / noise
-    excess = u if u > 1e300 else log1p_excess(u)
-    return 0.5 * excess + square_term(var, noise, y - mean)
+    return 0.5 * (u if u > 1e300 else excess) + square_term(var, noise, y - mean)
 
 
-@jit
+@jit_fused
 def gp_kl_scalar(mean: float, var: float, y: float, noise: float) -> float:
     """Return r_t = KL(q_t || q_{t+1}) of a Gaussian process, without C (Eq. 7, Appendix B).
 
     `mean` and `var` are of f at the new input before its label `y` is known; `noise` is a
     variance. Nothing is checked: ``var >= 0``, ``noise > 0``, all finite.
     """
-    r, usual = gp_kl_fast(mean, var, y, noise)
+    r, excess, usual = gp_kl_fast(mean, var, y, noise)
     if usual:
         return r
-    return gp_kl_rare(mean, var, y, noise)
+    return gp_kl_rare(mean, var, y, noise, excess)
 
 
-@jit
+@jit_fused
 def gp_kl_array(mean: Array, var: Array, y: Array, noise: Array, out: Array) -> int:
     """Write r_t of each element to `out`; return how many elements are no valid input.
 
@@ -164,7 +167,7 @@ def gp_kl_array(mean: Array, var: Array, y: Array, noise: Array, out: Array) -> 
         rs = out[start:stop]
         rare = 0
         for i in range(rs.size):
-            r, usual = gp_kl_fast(ms[i], vs[i], ys[i], ws[i])
+            r, _, usual = gp_kl_fast(ms[i], vs[i], ys[i], ws[i])
             rs[i] = r
             rare += 0 if usual else 1
         if rare > 0:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fastal._core.bound_array import gp_kl_scalar
 from fastal._core.covariance import covariance_row
 from fastal._core.dots import dots
-from fastal._core.jit import jit
+from fastal._core.jit import jit, jit_part
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def two_dots(v: Array, z: Array, start: int, stop: int) -> tuple[float, float]:
     return vv, vz
 
 
-@jit
+@jit_part
 def last_entries(
     amplitude: float, s: float, mu: float, y: float, noise: float, t: int
 ) -> tuple[int, float, float, float]:

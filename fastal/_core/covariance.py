@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.dots import dots
-from fastal._core.jit import jit, jit_fused
+from fastal._core.jit import jit, jit_fused, jit_fused_part
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ Q8 = 2.7620075879983367e-07
 Q9 = 2.5100375832561234e-08
 
 
-@jit_fused
+@jit_fused_part
 def exp_negative(x: float) -> float:
     """Return ``exp(x)`` for ``x <= 0`` to two units in the last place; 0 below -708.
 
@@ -61,36 +61,31 @@ def exp_negative(x: float) -> float:
     return 0.0 if x < -708.0 else e * power
 
 
-@jit_fused
+@jit_fused_part
 def capped(r: float) -> float:
     """Return r, at most 800: exp(-r) is 0 there, and inf times 0 would be NaN."""
     return 800.0 if r > 800.0 else r
 
 
-@jit_fused
+@jit_fused_part
 def from_squares(kind: int, amplitude: float, squares: Array) -> None:
     """Turn squared scaled distances into covariances, in place."""
     if kind == RBF:
         for j in range(squares.size):
             # k = a exp(-r^2 / 2)
             squares[j] = amplitude * exp_negative(-0.5 * squares[j])
-    elif kind == MATERN12:
-        for j in range(squares.size):
-            # k = a exp(-r)
-            squares[j] = amplitude * exp_negative(-math.sqrt(squares[j]))
-    elif kind == MATERN32:
-        for j in range(squares.size):
-            # k = a (1 + sqrt(3) r) exp(-sqrt(3) r)
-            r = capped(SQRT3 * math.sqrt(squares[j]))
-            squares[j] = amplitude * (1.0 + r) * exp_negative(-r)
-    else:
-        for j in range(squares.size):
-            # k = a (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
-            r = capped(SQRT5 * math.sqrt(squares[j]))
-            squares[j] = amplitude * (1.0 + r + r * r / 3.0) * exp_negative(-r)
+        return
+    # k = a p(s) exp(-s), s a multiple of r: one loop for all, of which less has to be compiled
+    root = SQRT5 if kind == MATERN52 else SQRT3 if kind == MATERN32 else 1.0
+    linear = 0.0 if kind == MATERN12 else 1.0
+    square = 1.0 if kind == MATERN52 else 0.0
+    for j in range(squares.size):
+        # p = 1;  1 + sqrt(3) r;  1 + sqrt(5) r + 5 r^2 / 3
+        s = capped(root * math.sqrt(squares[j]))
+        squares[j] = amplitude * (1.0 + linear * s + square * (s * s / 3.0)) * exp_negative(-s)
 
 
-@jit_fused
+@jit_fused_part
 def squared_distances(Z: Array, first: int, last: int, X: Array, c: int, out: Array) -> None:
     """Write ``|Z[:, j] - X[:, c]|^2`` to ``out[j]`` for the columns `first` to `last` of Z.
 
@@ -112,7 +107,7 @@ def squared_distances(Z: Array, first: int, last: int, X: Array, c: int, out: Ar
             squares[j] += difference * difference
 
 
-@jit
+@jit_fused
 def covariance_row(
     kind: int, amplitude: float, Z: Array, first: int, last: int, X: Array, c: int, out: Array
 ) -> None:
@@ -163,7 +158,7 @@ def slopes_from_squares(kind: int, amplitude: float, squares: Array, values: Arr
         squares[j] = slope
 
 
-@jit
+@jit_fused
 def covariance_and_slopes(
     kind: int, amplitude: float, Z: Array, values: Array, slopes: Array
 ) -> None:

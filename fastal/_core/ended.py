@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastal._core.jit import jit
+from fastal._core.jit import jit_part
 from fastal._core.symbols import rule_push
 
 # All labels are there; the rule stopped; a label cannot be taken (the status says why); there is no
@@ -10,7 +10,7 @@ from fastal._core.symbols import rule_push
 DONE, STOPPED, FAILED, FULL = 0, 1, 2, 3
 
 
-@jit
+@jit_part
 def stops(rule: int, r: float, variance: float) -> bool:
     """Give a label to the rule at this address (0: none); return whether it stops there.
 

@@ -53,8 +53,11 @@ def _warn_no_cache() -> None:
     )
 
 
-def decorator(**more: Any) -> Callable[[Function], Function]:
-    """Return the decorator, with further flags where a comment below gives the reason."""
+def decorator(part: bool = False, **more: Any) -> Callable[[Function], Function]:
+    """Return the decorator, with further flags where a comment below gives the reason.
+
+    part : whether such a kernel becomes part of each compiled caller, under the caller's flags.
+    """
     if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
         # Interpreted kernels must be as silent as compiled ones where a number overflows.
         return lambda function: np.errstate(all="ignore")(function)
@@ -66,7 +69,9 @@ def decorator(**more: Any) -> Callable[[Function], Function]:
         except RuntimeError:  # Numba's word for "no place for the cache"
             _warn_no_cache()
             kernel = njit(**FLAGS | {"cache": False}, **more)(function)
-        kernel.inner = njit(**FLAGS | INNER, **more)(function)
+        kernel.inner, kernel.flags = njit(**FLAGS | INNER, **more)(function), more
+        if part:
+            kernel.targetoptions["inline"] = "always"  # in the eyes of compiled callers
         plain: Any = type(kernel)
         kernel.__class__ = _kernel_class(plain)
         return cast("Function", kernel)
@@ -80,18 +85,23 @@ jit = decorator()
 # holds, there is less to compile.
 jit_borrowing = decorator(_nrt=False)
 
+# For pieces of few callers: there is nothing to compile but the caller, and nothing is optimised
+# once alone and once more there. The digits stay if both have the same flags, or if the piece has
+# no products that could be fused with sums.
+jit_part = decorator(part=True)
+
 # Fused multiply-add in polynomials: half the latency, and one rounding fewer. Nothing is reordered,
 # so code that relies on the order of rounded operations may use it.
 jit_fused = decorator(fastmath={"contract"})
 
+# Both, and pieces of callers that are fused as well.
+jit_fused_borrowing = decorator(_nrt=False, fastmath={"contract"})
+jit_fused_part = decorator(part=True, fastmath={"contract"})
 
-def inlined(kernel: Function) -> Function:
-    """Return a kernel that becomes part of each compiled caller, under the caller's flags.
 
-    There is then nothing to compile but the caller. The digits are the same if both have the same
-    flags, or the kernel has no products that could be fused with sums.
-    """
+def alone(piece: Function) -> Function:
+    """Return a piece as a kernel of its own, for compiled callers that have other flags."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
-        return kernel
-    function: Any = kernel
-    return cast("Function", njit(**FLAGS | INNER, inline="always")(function.py_func))
+        return piece
+    kernel: Any = piece
+    return decorator(**kernel.flags)(kernel.py_func)

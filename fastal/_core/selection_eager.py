@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
-from fastal._core.covariance import covariance_row
+from fastal._core.covariance import from_squares, squared_distances
 from fastal._core.ended import DONE, FAILED, STOPPED, stops
-from fastal._core.jit import jit, jit_fused
+from fastal._core.jit import jit_borrowing, jit_fused_borrowing, jit_fused_part, jit_part
 from fastal._core.symbols import rule_asks
 from fastal._types import Array, Ints
 
@@ -55,7 +55,7 @@ def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
     )
 
 
-@jit_fused
+@jit_fused_part
 def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
     """Subtract ``sum_{r<t} V_ri V_r`` from `row`; four rows at a time save three passes of four."""
     unrolled = t - t % 4
@@ -71,7 +71,7 @@ def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
             row[j] -= c0 * v0[j]
 
 
-@jit_fused
+@jit_fused_part
 def update_posterior(row: Array, pivot: float, residual: float, mean: Array, var: Array) -> None:
     """Finish row t of V, and take the label into all means and variances."""
     for j in range(row.size):
@@ -82,7 +82,28 @@ def update_posterior(row: Array, pivot: float, residual: float, mean: Array, var
         var[j] -= v * v
 
 
-@jit
+@jit_fused_borrowing
+def take_label(
+    kind: int,
+    amplitude: float,
+    Z: Array,
+    V: Array,
+    t: int,
+    i: int,
+    pivot: float,
+    residual: float,
+    mean: Array,
+    var: Array,
+) -> None:
+    """Compute row t of V, of point i, and take the label into all means and variances."""
+    row = V[t]
+    squared_distances(Z, 0, row.size, Z, i, row)
+    from_squares(kind, amplitude, row)
+    subtract_rows(V, t, i, row)
+    update_posterior(row, pivot, residual, mean, var)
+
+
+@jit_borrowing
 def best(pool: Eager) -> int:
     """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
     found = -1
@@ -94,7 +115,7 @@ def best(pool: Eager) -> int:
     return found
 
 
-@jit
+@jit_part
 def accept(
     kind: int, amplitude: float, noise: float, pool: Eager, i: int, y: float
 ) -> tuple[int, float]:
@@ -103,10 +124,7 @@ def accept(
     status, pivot, residual, r = last_entries(amplitude, pool.var[i], pool.mean[i], y, noise, t)
     if status != 0:
         return status, r
-    row = pool.V[t]
-    covariance_row(kind, amplitude, pool.Z, 0, row.size, pool.Z, i, row)
-    subtract_rows(pool.V, t, i, row)
-    update_posterior(row, pivot, residual, pool.mean, pool.var)
+    take_label(kind, amplitude, pool.Z, pool.V, t, i, pivot, residual, pool.mean, pool.var)
     pool.diagonal[t] = pivot
     pool.residuals[t] = residual
     pool.labels[t] = i
@@ -117,7 +135,7 @@ def accept(
     return 0, r
 
 
-@jit
+@jit_borrowing
 def run(
     kind: int,
     amplitude: float,

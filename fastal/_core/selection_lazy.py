@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
 from fastal._core.chunks import CHUNK, STRIDE, aligned, chunk_at
-from fastal._core.covariance import from_squares, squared_distances
+from fastal._core.covariance import covariance_row, from_squares
 from fastal._core.dots import dot_as_in_four, dots
 from fastal._core.ended import DONE, FAILED, FULL, STOPPED, stops
-from fastal._core.jit import jit, jit_borrowing
+from fastal._core.jit import jit, jit_borrowing, jit_fused
 from fastal._core.products import COLUMNS, add_block_product, add_chunk_product, squares_to
 from fastal._core.symbols import dgemm, rule_asks
 from fastal._types import Array, Ints
@@ -121,8 +121,7 @@ def refine(
     new = own[first - low :]
     # V_i[j] = (k(x_j, x_i) - L_j.V_i) / L_jj: first what stands before the panel, then the panel
     scratch = rows[PANEL]
-    squared_distances(Zl, first, t, Z, i, scratch)
-    from_squares(kind, amplitude, scratch[first:t])
+    covariance_row(kind, amplitude, Zl, first, t, Z, i, scratch)
     for j in range(t - first):
         new[j] = scratch[first + j]
     for before in range(c):
@@ -311,7 +310,7 @@ def multiply(
     text[0], whole[0], real[0] = 0, 0, 0.0
 
 
-@jit
+@jit_fused
 def covariance_block(
     kind: int,
     amplitude: float,

@@ -21,9 +21,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fastal._core.covariance import slopes_from_squares, squared_distances
+from fastal._core import covariance
+from fastal._core.covariance import slopes_from_squares
 from fastal._core.dots import dots
-from fastal._core.jit import jit
+from fastal._core.jit import alone, jit
 from fastal._core.symbols import dpotrf, dpotri, dpotrs
 
 Array = NDArray[np.float64]
@@ -68,6 +69,9 @@ FARTHEST = 1e300
 # Entries of a place: u, v, f, their slopes, m, Q.
 U, V, VALUE, SLOPE_U, SLOPE_V, MEAN, FORM = range(7)
 PLACE = 7
+
+
+squared_distances = alone(covariance.squared_distances)  # fused, unlike what calls it here
 
 
 @jit

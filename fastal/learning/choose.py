@@ -10,6 +10,7 @@ from fastal.learning.distributed.pool import DaskPool
 from fastal.learning.eager import EagerSelection
 from fastal.learning.elsewhere import StoredPool
 from fastal.learning.lazy import LazySelection
+from fastal.learning.staged import StagedSelection, early_labels
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess
 from fastal.models.logistic import BayesianLogistic
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 # factor (points times labels) also in pools that are not small.
 EAGER_BELOW = 2048
 LAZY_POINTS, LAZY_ENTRIES = 1000, 250_000
+
+
+def lazy_selection(n: int) -> type[LazySelection]:
+    """Return the lazy selection for a pool of n points, with an eager stage where that pays."""
+    return StagedSelection if n >= LAZY_POINTS and early_labels(n) > 0 else LazySelection
 
 
 def is_lazy(n: int, labels: int) -> bool:
@@ -43,7 +49,7 @@ def choose(
     if isinstance(gp, BayesianLogistic):
         return ManyClassSelection(gp, points, order, n_initial, capacity, acquisition == "entropy")
     lazy = is_lazy(len(points), capacity) and not callable(acquisition)
-    kind = LazySelection if lazy else EagerSelection
+    kind = lazy_selection(len(points)) if lazy else EagerSelection
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )
@@ -59,6 +65,7 @@ def _on_workers(
     assert isinstance(gp, GaussianProcess)  # others are refused before
     if len(points) < EAGER_BELOW:  # fewer than the candidates of one round
         Z = gp.prior.scale("X", points.gathered())
-        kind = LazySelection if is_lazy(len(points), capacity) else EagerSelection
+        lazy = is_lazy(len(points), capacity)
+        kind = lazy_selection(len(points)) if lazy else EagerSelection
         return kind(gp, Z, order, n_initial, capacity)
     return DaskSelection(gp, points, order, n_initial, capacity)

@@ -27,6 +27,7 @@ from fastal import (
     learn,
 )
 from fastal._core import selection_lazy
+from fastal.learning import staged
 from fastal.learning.distributed import pool as pool_module
 from fastal.learning.distributed import selection as selection_module
 
@@ -83,10 +84,11 @@ def use_workers(monkeypatch):
 
 
 @pytest.mark.long
-def test_any_number_of_workers_and_any_chunks(client, use_workers):
+def test_any_number_of_workers_and_any_chunks(client, use_workers, monkeypatch):
     X, y = problem(4133, ties="grid")
     test = X[:50] + 0.1, y[:50]
-    expected = learn(X, y, test=test, **BUDGET)
+    expected = learn_lazily(monkeypatch, X, y, test=test, **BUDGET)
+    assert_same_run(expected, learn(X, y, test=test, **BUDGET))
     for count, chunks in [(1, (4133, 3)), (2, (1000, 2)), (3, ((1, 300, 3832), 3)), (3, (77, 1))]:
         use_workers(count)
         run = learn(da.from_array(X, chunks=chunks), y, test=test, **BUDGET)
@@ -139,7 +141,8 @@ def test_hyper_parameters_learnt_on_the_way(client):
 
 
 @pytest.mark.long
-def test_ask_and_tell_and_keep(client):
+def test_ask_and_tell_and_keep(client, monkeypatch):
+    monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # as on workers: the digits are the same then
     X, y = problem(3000)
     D = da.from_array(X, chunks=800)
     settings = {"gp": GP, "stopper": FixedBudget(80), "seed": 0, "initial": 3}
@@ -181,7 +184,7 @@ def actors(client):
 def test_the_pool_stays_where_it_is_and_goes_when_the_run_goes(client, monkeypatch):
     X, y = problem(9000, ties="grid")
     settings = BUDGET | {"stopper": FixedBudget(70), "max_labels": 70, "test": (X[:9] + 0.1, y[:9])}
-    expected = learn(X, y, **settings)
+    expected = learn_lazily(monkeypatch, X, y, **settings)
 
     def refuse(*_, **__):
         raise AssertionError("gathered")
@@ -286,11 +289,18 @@ def kill_one(client, draws):
         os.kill(pids[draws.integers(len(pids))], signal.SIGKILL)
 
 
+def learn_lazily(monkeypatch, X, y, **settings):
+    """Learn here, lazily from the first label on as workers do: the digits are the same then."""
+    with monkeypatch.context() as patch:
+        patch.setattr(staged, "EARLY_ENTRIES", 0)
+        return learn(X, y, **settings)
+
+
 def learn_among_kills(client, seed, labels, kills, monkeypatch):
     """Kill workers at random moments: while rows are read, in a round, or between two."""
     X, y = problem(6001, seed=seed)
     settings = BUDGET | {"stopper": FixedBudget(labels), "max_labels": labels}
-    expected = learn(X, y, **settings)
+    expected = learn_lazily(monkeypatch, X, y, **settings)
     draws = np.random.default_rng(seed)
     calls, calling = [], pool_module.DaskPool._calls
     moments = set(draws.choice(np.arange(1, 5 + 4 * kills), kills, replace=False).tolist())

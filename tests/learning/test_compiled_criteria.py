@@ -187,8 +187,10 @@ def test_what_a_loop_has_is_no_state(name):
 
 @pytest.mark.skipif(not JIT, reason="the lazy kernels take minutes interpreted")
 def test_ctrl_c_while_a_label_waits_for_its_panel(monkeypatch):
+    from fastal.learning import staged
     from fastal.learning.lazy import LazySelection
 
+    monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # lazy from the first label on
     X, y = _data(2_300)
     arguments = {"gp": GP, "seed": 1, "max_labels": 70, "threads": 2}
     rule = MaxVariance(0.01) | Stopper(1e-300)

@@ -12,7 +12,7 @@ from fastal import (
     FixedBudget,
 )
 from fastal._core import selection_lazy
-from fastal.learning import columns
+from fastal.learning import columns, staged
 from fastal.learning.distributed import pool as pool_module
 from fastal.learning.distributed import selection as selection_module
 from fastal.learning.distributed.rows import WorkerRows
@@ -168,7 +168,8 @@ def test_rows_have_the_same_digits_however_they_are_computed():
     assert found[0] == found[1] == found[2]
 
 
-def test_copies_of_a_lazy_selection_have_chunks_of_their_own():
+def test_copies_of_a_lazy_selection_have_chunks_of_their_own(monkeypatch):
+    monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # lazy from the first label on
     X, y = problem(2100)
     learner = ActiveLearner(X, gp=GP, stopper=FixedBudget(100), seed=0)
     for _ in range(30):

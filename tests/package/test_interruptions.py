@@ -23,7 +23,17 @@ from fastal import (
     learn,
 )
 from fastal._core import selection_lazy
-from fastal.learning import campaign, choose, eager, gaussian, lazy, learner, refit, unfitted
+from fastal.learning import (
+    campaign,
+    choose,
+    eager,
+    gaussian,
+    lazy,
+    learner,
+    refit,
+    staged,
+    unfitted,
+)
 from fastal.models import buffers, gp, growing
 from fastal.stopping import by_bounds, compose
 
@@ -258,6 +268,7 @@ def test_ctrl_c_between_a_label_and_its_bound():
 def test_an_error_in_a_panel_shared_out(monkeypatch):
     # As by Ctrl-C while threads complete a panel: some blocks are done, others are not.
     monkeypatch.setattr(choose, "EAGER_BELOW", 0)
+    monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 10, (1300, 2)), rng.normal(size=1300)
     settings = {"gp": GaussianProcess(0.5, 0.1), "stopper": Stopper(alpha=1e-12), "seed": 0}

@@ -15,8 +15,9 @@ from fastal.cli.errors import UserError
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
 
-# Points of a pool that is large enough for the lazy selection, and labels that fill its panels.
-LARGE, LABELS = 2_100, 20
+# Points of a pool that is large enough for the lazy selection, and labels that end its eager stage
+# and fill a panel; labels of small pools.
+LARGE, MANY, LABELS = 2_100, 160, 20
 
 Step = tuple[str, Callable[[], object]]
 
@@ -140,12 +141,12 @@ def _learn(n: int, labels: int, **more: Any) -> Any:
     return learn(X, y, max_labels=labels, **given)
 
 
-def _ask_and_tell(n: int, **more: Any) -> None:
+def _ask_and_tell(n: int, labels: int = LABELS, **more: Any) -> None:
     from fastal import ActiveLearner, Stopper
 
     X, y = _data(n)
-    learner = ActiveLearner(X, gp=_gp(), stopper=Stopper(), seed=0, max_labels=LABELS, **more)
-    for _ in range(5):
+    learner = ActiveLearner(X, gp=_gp(), stopper=Stopper(), seed=0, max_labels=labels, **more)
+    for _ in range(labels - 15):
         learner.tell(y[learner.ask()])
     if not more:
         learner.tell(y[learner.ask(3)])
@@ -161,8 +162,8 @@ def _small_pools() -> None:
 
 def _large_pools() -> None:
     for threads in (1, 2):
-        _learn(LARGE, LABELS, threads=threads, test=_data(300))
-    _ask_and_tell(LARGE)
+        _learn(LARGE, MANY, threads=threads, test=_data(300))
+    _ask_and_tell(LARGE, MANY)
 
 
 def _fits() -> None:

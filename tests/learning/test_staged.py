@@ -1,0 +1,149 @@
+"""The selection that is eager for the first labels and lazy from then on."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from fastal import ActiveLearner, GaussianProcess, MaxVariance, StillToCome, Stopper, learn
+from fastal._core import selection_lazy
+from fastal._core.selection_eager import Eager
+from fastal.learning import choose, lazy
+from fastal.learning.eager import EagerSelection
+from fastal.learning.lazy import LazySelection
+from fastal.learning.staged import MOST_EARLY, StagedSelection, early_labels
+
+JIT = hasattr(selection_lazy.run, "py_func")
+N = 3_000 if JIT else 1_000
+SWITCH = early_labels(N)
+GP = GaussianProcess(1.1, 0.01)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, 3))
+    X[7] = X[3]  # equal variances go to the lower index
+    return X, np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=N)
+
+
+def selection(kind, X, labels=400):
+    return kind(GP, GP.prior.scale("X", X), np.array([3]), 1, labels)
+
+
+def close(a, b):
+    np.testing.assert_array_equal(a.labels, b.labels)
+    np.testing.assert_allclose(a.bounds, b.bounds, rtol=1e-9)
+    np.testing.assert_allclose(a.residuals, b.residuals, rtol=1e-9, atol=1e-12)
+
+
+def test_which_pools():
+    assert choose.lazy_selection(N) is StagedSelection
+    assert choose.lazy_selection(choose.LAZY_POINTS - 1) is LazySelection
+    assert choose.lazy_selection(10**6) is LazySelection  # not even one step would be early
+    assert 0 < SWITCH <= MOST_EARLY
+    for n in (1_000, 2_048, 9_000, 25_000):  # where panels of the lazy selection end
+        assert early_labels(n) % 16 == 0
+    assert isinstance(learn_of(N)._selection, StagedSelection)
+
+
+def learn_of(n):
+    X = np.linspace(0, 1, n)[:, None]
+    return ActiveLearner(X, gp=GP, stopper=Stopper(), seed=0)
+
+
+@pytest.mark.parametrize("labels", [1, SWITCH - 1, SWITCH, SWITCH + 1, SWITCH + 16, SWITCH + 150])
+def test_same_labels_as_either(pool, labels):
+    X, y = pool
+    found = [selection(kind, X) for kind in (StagedSelection, LazySelection, EagerSelection)]
+    for one in found:
+        one.run(y, labels, None, False, 1)
+        assert one.n_labels == labels
+    close(found[0], found[1])
+    close(found[0], found[2])
+    assert isinstance(found[0].state, Eager) == (labels <= SWITCH)
+    assert found[0].best() == found[1].best() == found[2].best()
+    errors = [one.test_errors(X[:50], y[:50], 1) for one in found]
+    np.testing.assert_allclose(errors[0].rmse, errors[1].rmse, rtol=1e-9)
+    np.testing.assert_allclose(errors[0].loss, errors[2].loss, rtol=1e-9)
+
+
+def test_label_by_label_and_in_parts(pool):
+    X, y = pool
+    whole, steps, parts = (selection(StagedSelection, X) for _ in range(3))
+    whole.run(y, SWITCH + 40, None, False, 1)
+    for _ in range(SWITCH + 40):
+        i = 3 if steps.n_labels == 0 else steps.best()
+        steps.accept(i, y[i])
+    for target in (5, SWITCH, SWITCH + 3, SWITCH + 40):
+        parts.run(y, target, None, False, 1)
+    close(steps, whole)
+    np.testing.assert_array_equal(parts.bounds, whole.bounds)
+    np.testing.assert_array_equal(parts.labels, whole.labels)
+
+
+def test_skipped_points_stay_out(pool):
+    X, y = pool
+    one = selection(StagedSelection, X)
+    one.run(y, SWITCH - 1, None, False, 1)
+    skipped = one.best()
+    one.skip(skipped)
+    one.run(y, SWITCH + 60, None, False, 1)
+    assert skipped not in one.labels
+    assert not one.unlabelled[skipped]
+
+
+@pytest.mark.parametrize("labels", [SWITCH // 2, SWITCH, SWITCH + 20])
+def test_frozen_and_pickled(pool, labels):
+    X, y = pool
+    one = selection(StagedSelection, X)
+    one.run(y, labels, None, False, 1)
+    kept, copy = one.frozen(), pickle.loads(pickle.dumps(one))
+    before = kept.bounds.copy()
+    one.run(y, labels + 40, None, False, 1)
+    assert kept.n_labels == labels
+    np.testing.assert_array_equal(kept.bounds, before)
+    copy.run(y, labels + 40, None, False, 1)
+    np.testing.assert_array_equal(copy.labels, one.labels)
+    np.testing.assert_array_equal(copy.bounds, one.bounds)
+
+
+def test_no_memory_for_the_switch(pool, monkeypatch):
+    """It stays as it was, and goes on once there is room."""
+    X, y = pool
+    one, other = (selection(StagedSelection, X) for _ in range(2))
+    one.run(y, SWITCH, None, False, 1)
+
+    def full(*arguments):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lazy._memory, "check_next", full)
+        with pytest.raises(MemoryError, match="no room"):
+            one.run(y, SWITCH + 5, None, False, 1)
+        assert one.n_labels == SWITCH
+        assert isinstance(one.state, Eager)
+    one.run(y, SWITCH + 5, None, False, 1)
+    other.run(y, SWITCH + 5, None, False, 1)
+    np.testing.assert_array_equal(one.bounds, other.bounds)
+
+
+@pytest.mark.parametrize(
+    "criterion", [Stopper(1e-2), StillToCome(0.3), MaxVariance(0.2), Stopper() & MaxVariance(0.3)]
+)
+def test_criteria_stop_where_they_do_outside(pool, criterion):
+    X, y = pool
+    compiled = learn(X, y, gp=GP, stopper=criterion, initial=[3], max_labels=SWITCH + 90)
+    outside = learn(
+        X, y, gp=GP, stopper=criterion, initial=[3], max_labels=SWITCH + 90, on_label=lambda _: None
+    )
+    assert compiled.n_labels == outside.n_labels
+    assert compiled.stopped == outside.stopped
+    np.testing.assert_array_equal(compiled.indices, outside.indices)
+    np.testing.assert_allclose(compiled.bounds, outside.bounds, rtol=1e-12)
+
+
+def test_means_are_refused(pool):
+    one = selection(StagedSelection, pool[0])
+    with pytest.raises(TypeError, match="eager"):
+        one.posterior()
