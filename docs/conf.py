@@ -11,6 +11,7 @@ import contextlib
 import doctest
 import io
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -51,6 +52,8 @@ PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[\w-]+\.svg)\)")
 def draw_pictures(app):
     """Draw the pictures of all pages."""
     plt.switch_backend("agg")
+    # A handler of Sphinx's would print how each campaign on the pages ended.
+    logging.getLogger("fastal").setLevel(logging.WARNING)
     folder = Path(app.srcdir)
     (folder / "pictures").mkdir(exist_ok=True)
     for page in sorted(folder.glob("*.md")):

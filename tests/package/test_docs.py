@@ -4,16 +4,16 @@ import importlib
 import importlib.util
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
+from urllib.parse import urlsplit
 
+import page_blocks
 import pytest
+from page_blocks import OTHERS, PAGES, ROOT, without_blocks
 
 import fastal
 from fastal.cli.entry import main
 
-ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "others").glob("*.md")])
 
 
 def resolve(dotted):
@@ -49,15 +49,15 @@ def unknown_tests(text):
 
 
 def anchors(text):
-    """What GitHub makes of the headings."""
-    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    """What GitHub makes of the headings; a comment in a code block is none."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(text), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def broken_links(text, folder):
     """Relative links to files or headings that are not there."""
     wrong = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    for target in re.findall(r"\]\(([^)]+)\)", without_blocks(text)):
         if re.match(r"[a-z]+:", target) or target.startswith("pictures/"):  # drawn by the build
             continue
         path, _, anchor = target.partition("#")
@@ -70,18 +70,66 @@ def broken_links(text, folder):
     return wrong
 
 
+def external_links(text):
+    """Addresses on the network, in links and in plain text."""
+    return re.findall(r"https?://[^\s)>\]\"`']*", text)
+
+
+def malformed_links(text):
+    """Addresses that no browser could open, or that are not encrypted. Nobody is asked."""
+    wrong = []
+    for address in external_links(text):
+        parts = urlsplit(address)
+        host = re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", parts.netloc)
+        if parts.scheme != "https" or host is None or re.search(r"[.,;:!?]$|\.\.", address):
+            wrong.append(address)
+    return wrong
+
+
+def paths(text, folder):
+    """The pages of each reader's path: the first table, whose rows begin in bold."""
+    rows = re.findall(r"^\| \*\*(.+?)\*\*.*?\|(.*)\|$", text, re.M)
+    return {
+        reader: [(folder / page).resolve() for page in re.findall(r"\]\(([^)#]+)", links)]
+        for reader, links in rows
+    }
+
+
 def test_there_are_pages():
     assert "paper.md" in {page.name for page in PAGES}
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, README, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=page_blocks.name)
 def test_pages_name_what_exists(page):
     text = page.read_text("utf-8")
     assert unknown_names(text) == []
     assert unknown_tests(text) == []
     assert broken_links(text, page.parent) == []
+
+
+def test_addresses_are_well_formed():
+    texts = [page.read_text("utf-8") for page in [*PAGES, *OTHERS, ROOT / "CHANGELOG.md"]]
+    texts += [page.read_text("utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.rst"))]
+    texts.append((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert sum(len(external_links(text)) for text in texts) > 3
+    assert [wrong for text in texts for wrong in malformed_links(text)] == []
+
+
+def test_three_readers_have_a_path_of_at_most_four_pages():
+    found = paths((ROOT / "docs" / "index.md").read_text("utf-8"), ROOT / "docs")
+    assert len(found) == 3
+    for pages in found.values():
+        assert 1 <= len(pages) == len(set(pages)) <= 4
+        assert all(page.is_file() for page in pages)
+    assert paths(README.read_text("utf-8"), ROOT) == found
+    # the sidebar begins with the same paths
+    trees = re.findall(
+        r"^```\{toctree\}\n(.*?)^```$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M | re.S
+    )
+    for pages, tree in zip(found.values(), trees[:3], strict=True):
+        assert [page.stem for page in pages] == [
+            line for line in tree.splitlines() if line and line[0] != ":"
+        ]
 
 
 def test_the_paper_page_names_many():
@@ -199,7 +247,16 @@ def test_the_checks_can_fail():
         "tests/package/test_docs.py::test_there",
         "tests/test_no.py::test_a",
     ]
-    links = "# A page\n## 1. Two, three\n[a](#1-two-three) [b](#2) [c](paper.md#nothing) [d](no.md) [e](https://x.y)"
+    links = "# A page\n## 1. Two, three\n[a](#1-two-three) [b](#2) [c](paper.md#nothing) [d](no.md) [e](https://x.y)\n```sh\n# 2\n```\n"
     assert broken_links(links, ROOT / "docs") == ["#2", "paper.md#nothing", "no.md"]
+    addresses = "[a](https://pypi.org/project/shtab/) http://pypi.org https://pypi https://pypi..org/a https://pypi.org/a."
+    assert malformed_links(addresses) == [
+        "http://pypi.org",
+        "https://pypi",
+        "https://pypi..org/a",
+        "https://pypi.org/a.",
+    ]
+    table = "| you have | read |\n|---|---|\n| **one** of them | [a](a.md), [b](b.md#c) |\n| two | [d](d.md) |\n"
+    assert paths(table, ROOT) == {"one": [ROOT / "a.md", ROOT / "b.md"]}
     tree = "listed\n```{toctree}\n:caption: Guides\n\npaper\napi/jit\n```\n\nlimits\n"
     assert listed(tree) == ["paper", "api/jit"]
