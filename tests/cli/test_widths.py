@@ -87,6 +87,8 @@ def test_answers(name, tables, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     if name.endswith("classes"):
         pytest.importorskip("sklearn")
+    if name.endswith(("table1", "figure1")) and not os.environ.get("FASTAL_DATA"):
+        pytest.skip("FASTAL_DATA names no folder with the data: thresholds come from airfoil")
     monkeypatch.setattr(warm, "_steps", lambda: [("bounds and models", lambda: None)])
     status, call = CALLS[name]
     assert main(call.split()) == status

@@ -1,6 +1,7 @@
 """compare with criteria of the user's own, from Python and from the command line."""
 
 import doctest
+import os
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,9 @@ def test_finished_runs_are_kept(tmp_path):
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="minutes without the JIT")
+@pytest.mark.skipif(
+    not os.environ.get("FASTAL_DATA"), reason="FASTAL_DATA names no folder with the data"
+)
 def test_other_studies_keep_their_runs_too(tmp_path):
     for study, name in ((table1, "table-artificial"), (tradeoff, "lookahead-artificial")):
         settings = {"datasets": ["artificial"], "runs": 3}
