@@ -19,7 +19,7 @@ from fastal.cli.commands.simulate import add_simulate
 from fastal.cli.commands.warm import add_warm
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
-from fastal.cli.interrupted import say_interrupted
+from fastal.cli.interrupted import say_interrupted, swallowed_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,15 +74,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     status, arguments = 0, None
     broken_pipe_status = 0  # exit status if the reader closes the output
     try:
-        try:
-            if sys.argv[1:] if argv is None else argv:
-                arguments = build_parser().parse_args(argv)
-                broken_pipe_status = arguments.broken_pipe_status
-                status = arguments.run(arguments)
-            else:
-                print(FIRST_STEPS)
-        except SystemExit:  # --help and --version end so; errors do not
-            pass
+        with swallowed_interrupts() as lost:
+            try:
+                if sys.argv[1:] if argv is None else argv:
+                    arguments = build_parser().parse_args(argv)
+                    broken_pipe_status = arguments.broken_pipe_status
+                    status = arguments.run(arguments)
+                else:
+                    print(FIRST_STEPS)
+            except SystemExit:  # --help and --version end so; errors do not
+                pass
+            except Exception:
+                if lost:  # a compilation that Ctrl-C has broken
+                    raise KeyboardInterrupt from None
+                raise
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a failure can still be answered
     except UserError as error:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+    from threading import Timer
+
+AGAIN = 0.05  # seconds
 
 
 def say_interrupted(arguments: argparse.Namespace | None) -> None:
@@ -21,6 +26,39 @@ def say_interrupted(arguments: argparse.Namespace | None) -> None:
     kept = getattr(arguments, "kept", None)
     if kept is not None and sys.stderr is not None:
         print(f"fastal: interrupted; {kept(arguments)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def swallowed_interrupts() -> Iterator[list[Timer]]:
+    """Hear a Ctrl-C that is lost in a callback of LLVM, while Numba compiles.
+
+    Such a callback cannot raise: Python reports the exception and goes on, or the compilation fails
+    with an error of its own. The signal is sent again a moment later, outside of the callback.
+
+    Yields
+    ------
+    list of threading.Timer
+        One for each signal that was lost.
+    """
+    before, lost = sys.unraisablehook, []
+
+    def heard(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            before(unraisable)
+            return
+        from _thread import interrupt_main
+        from threading import Timer
+
+        lost.append(Timer(AGAIN, interrupt_main))
+        lost[-1].start()
+
+    sys.unraisablehook = heard
+    try:
+        yield lost
+    finally:
+        sys.unraisablehook = before
+        for timer in lost:
+            timer.cancel()
 
 
 def kept_in_store(arguments: argparse.Namespace) -> str:

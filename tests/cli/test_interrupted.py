@@ -235,3 +235,46 @@ def test_what_is_no_store_has_no_runs(tmp_path):
     assert count_runs(tmp_path) == 0
     (tmp_path / "text").write_text("no store")
     assert count_runs(tmp_path / "text") == 0
+
+
+class Lost:
+    """Its end raises where nobody can catch it, as a callback of LLVM does."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_ctrl_c_in_a_callback_of_the_compiler_is_heard(broken, monkeypatch, capsys):
+    import fastal.cli.commands.demo as demo
+
+    def work(arguments):
+        Lost()
+        if broken:
+            raise RuntimeError("no compiled object yet")
+        for _ in range(600):
+            time.sleep(0.1)
+
+    before = sys.unraisablehook
+    monkeypatch.setattr(demo, "_demo", work)
+    start = time.monotonic()
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # as in CHILD
+    try:
+        assert main(["demo"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, ignored)
+    assert time.monotonic() - start < 30
+    said = capsys.readouterr()
+    assert said == ("", "fastal: interrupted; nothing is kept: the same command begins anew\n")
+    assert sys.unraisablehook is before
+
+
+def test_other_errors_are_not_taken_for_ctrl_c(monkeypatch):
+    import fastal.cli.commands.demo as demo
+
+    def work(arguments):
+        raise RuntimeError("of the program")
+
+    monkeypatch.setattr(demo, "_demo", work)
+    with pytest.raises(RuntimeError, match="of the program"):
+        main(["demo"])
