@@ -173,10 +173,10 @@ cdef void drop_unused(Tracker *t) noexcept nogil:
 
 cdef inline void discard_unused_tops(Tracker *t) noexcept nogil:
     # Values that left the window stay in their heap until they come to its top.
-    while t.n_lower and lower_top(t).count == 0:
+    while t.rule.window and t.n_lower and lower_top(t).count == 0:
         lower_top(t).count = -1
         lower_pop(t)
-    while t.n_upper and upper_top(t).count == 0:
+    while t.rule.window and t.n_upper and upper_top(t).count == 0:
         upper_top(t).count = -1
         upper_pop(t)
 
@@ -237,7 +237,7 @@ cdef int insert(Tracker *t, double value) noexcept nogil:
     if not isfinite(value):
         return -2
     value += 0.0                # -0.0 and 0.0 are one value
-    if not reserve_values(t, t.n_pushed + 1):
+    if t.n_pushed == t.values_capacity and not reserve_values(t, t.n_pushed + 1):
         return -1
     if t.n_nodes == t.capacity:
         if t.rule.window and t.n_nodes >> 1 >= t.rule.window:
