@@ -29,6 +29,7 @@ cdef struct Variances:
 
 cdef struct Rule:
     RuleKind kind
+    bint stopped            # whether a push has stopped it, or it was lent with a stop
     Tracker *tracker        # RULE_RUNS
     Still *still            # RULE_LEFT
     Count *count            # RULE_COUNT

@@ -26,9 +26,18 @@ from fastal._core.tracker cimport (
 )
 
 
+cdef inline int64_t joined(RuleKind kind, int64_t found, int64_t at) noexcept nogil:
+    # The stop of members so far, and that of the next. ANY: the first one; ALL: the last one, if
+    # none is missing. -1 stands for no member yet.
+    if found == -1 or found == at:
+        return at
+    if found == 0 or at == 0:
+        return 0 if kind == RULE_ALL else found + at
+    return max(found, at) if kind == RULE_ALL else min(found, at)
+
+
 cdef int64_t rule_stopped_at(Rule *rule) noexcept nogil:
-    # ANY: the first stop of a member; ALL: the last one, if every member has stopped.
-    cdef int64_t i, at, found = 0
+    cdef int64_t i, found = -1
     if rule.kind == RULE_RUNS:
         return rule.tracker.stopped_at
     if rule.kind == RULE_LEFT:
@@ -38,13 +47,7 @@ cdef int64_t rule_stopped_at(Rule *rule) noexcept nogil:
     if rule.kind == RULE_VARIANCE:
         return rule.variances.stopped_at
     for i in range(rule.n_members):
-        at = rule_stopped_at(rule.members[i])
-        if rule.kind == RULE_ALL:
-            if at == 0:
-                return 0
-            found = max(found, at)
-        elif at and (found == 0 or at < found):
-            found = at
+        found = joined(rule.kind, found, rule_stopped_at(rule.members[i]))
     return found
 
 
@@ -86,46 +89,55 @@ cdef bint rule_reserve(Rule *rule) noexcept nogil:
     return True
 
 
-cdef int give(Rule *rule, double value, double variance) noexcept nogil:
-    # Push without asking who stops; members have room.
-    cdef int64_t i
+cdef int64_t give(Rule *rule, double value, double variance) noexcept nogil:
+    # Push; members have room. Returns rule_stopped_at, or a negative status.
+    cdef int64_t i, at, found = -1
     cdef int status
     cdef Variances *measures
     if rule.kind == RULE_RUNS:
-        return tracker_push(rule.tracker, value)
+        status = tracker_push(rule.tracker, value)
+        return rule.tracker.stopped_at if status >= 0 else status
     if rule.kind == RULE_LEFT:
-        return still_push(rule.still, value)
+        status = still_push(rule.still, value)
+        return rule.still.stopped_at if status >= 0 else status
     if rule.kind == RULE_COUNT:
         rule.count.seen += 1
+        return rule.count.limit if rule.count.seen >= rule.count.limit else 0
     if rule.kind == RULE_VARIANCE:
         measures = rule.variances
         measures.values[measures.n] = variance
         measures.n += 1
         if measures.stopped_at == 0 and variance <= measures.threshold:
             measures.stopped_at = measures.before + measures.n
+        return measures.stopped_at
     for i in range(rule.n_members):
-        status = give(rule.members[i], value, variance)
-        if status < 0:
-            return status
-    return 0
+        at = give(rule.members[i], value, variance)
+        if at < 0:
+            return at
+        found = joined(rule.kind, found, at)
+    return found
 
 
 cdef int rule_push(Rule *rule, double value, double variance) noexcept nogil:
-    cdef bint before
+    cdef bint before = rule.stopped
+    cdef int64_t at
     cdef int status
     if rule.kind == RULE_RUNS:          # the usual case, without a detour
         before = rule.tracker.stopped_at > 0
         status = tracker_push(rule.tracker, value)
         return status if status < 0 else rule.tracker.stopped_at > 0 and not before
-    before = rule_stopped_at(rule) > 0
     if not rule_reserve(rule):
         return -1
-    status = give(rule, value, variance)
-    return status if status < 0 else rule_stopped_at(rule) > 0 and not before
+    at = give(rule, value, variance)
+    if at < 0:
+        return <int>at
+    rule.stopped = at > 0
+    return rule.stopped and not before
 
 
 cdef void rule_reset(Rule *rule) noexcept nogil:
     cdef int64_t i
+    rule.stopped = False
     if rule.kind == RULE_RUNS:
         tracker_reset(rule.tracker)
     elif rule.kind == RULE_LEFT:
@@ -360,6 +372,7 @@ cdef class CompiledRule:
         self.point()
         self.mark(True)
         self.lent = True
+        self.rule.stopped = rule_stopped_at(&self.rule) > 0
         return <Py_ssize_t>&self.rule
 
     def take_back(self):

@@ -227,18 +227,10 @@ class Campaign:
         """Whether there are hyper-parameters: from the beginning, or since the first fit."""
         return self.gp is not None
 
-    @property
-    def compilable(self) -> bool:
-        """Whether labels given as an array need no Python in between."""
-        return self._compiled_loop and self._rule is not None
-
-    @property
-    def _compiled_loop(self) -> bool:
-        return self._selection.compilable and not callable(self.acquisition)
-
-    @property
-    def _rule(self) -> CompiledRule | None:
-        """The criterion as the compiled loop sees it; None if it has to be asked in Python."""
+    def _compiled_rule(self) -> CompiledRule | None:
+        """Return the criterion as a compiled loop sees it; None if Python is needed in between."""
+        if not self._selection.compilable or callable(self.acquisition):
+            return None
         rule = self.stopper.compiled_in(self._view)
         if rule is not None and rule.asks and not self._selection.shows_variances:
             return None

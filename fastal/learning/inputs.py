@@ -86,7 +86,7 @@ def fresh_criterion(name: str, criterion: Any) -> Criterion:
         raise TypeError(
             f"`{name}` must be a Stopper or criterion, got {check.short_repr(criterion)}"
         )
-    new = criterion.copy().reset()
+    new = criterion.fresh()
     if getattr(new, "gp", None) is not None:
         new.gp = None  # type: ignore[attr-defined]
     return new

@@ -479,7 +479,7 @@ class ActiveLearner(Campaign):
 
     # many at once ----------------------------------------------------------------------------
 
-    def _run_compiled(self, y: Array, target: int, threads: int, past_stop: bool = False) -> None:
+    def _run_compiled(self, y: Array, target: int, threads: int, past_stop: bool = False) -> bool:
         """Label points up to `target`, or until the criterion stops: compiled calls between fits.
 
         Parameters
@@ -492,17 +492,25 @@ class ActiveLearner(Campaign):
             Threads for large pools.
         past_stop : bool
             Whether to go on after a stop.
+
+        Returns
+        -------
+        bool
+            False if Python is needed between labels: then there are none.
         """
         self._threads = threads
         with self._turn():
             self._catch_up()
+            rule = self._compiled_rule()
+            if rule is None:
+                return False
             target = min(target, self.most_labels)
             while self.n_labels < target and (past_stop or not self.stopped):
                 end = target if self._refits is None else min(target, self._refits.next_at)
                 self._selection.reserve(end if self._refits is not None else target)
                 try:
-                    rule = self._rule if self.fitted else None
-                    self._selection.run(y, end, rule, past_stop, threads)
+                    seen = rule if self.fitted else None
+                    self._selection.run(y, end, seen, past_stop, threads)
                 except BaseException:
                     self._settle_run()
                     self._show_missing(self.stopper)  # of a panel that was interrupted
@@ -511,6 +519,8 @@ class ActiveLearner(Campaign):
                 if self._refits is None:
                     break
                 self._catch_up()
+                rule = self._compiled_rule()
+            return True
 
     def _settle_run(self) -> None:
         """Do what is to be done after a compiled call, however it ended."""

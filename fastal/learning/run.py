@@ -480,8 +480,7 @@ def _label_all(
             y = check.vector("y", source, learner.n_pool)
             check_source(learner, y)
             if on_label is None and not progress:
-                if learner.compilable:
-                    learner._run_compiled(y, learner.max_labels, workers, resumed)
+                if learner._run_compiled(y, learner.max_labels, workers, resumed):
                     return
                 note_interpreted(learner.stopper, learner._view)
             source = y.__getitem__

@@ -36,7 +36,8 @@ class _Recorded(ActiveLearner):
         """Label points up to the stop or the end; return the fits as they came."""
         self._fits: list[Fitted] = []
         self._since = (0, False)  # number of labels at the last fit, and whether it is at an edge
-        self._run_compiled(y, max_labels, 1, past_stop)
+        if not self._run_compiled(y, max_labels, 1, past_stop):
+            raise TypeError(f"{self.stopper!r} has to be asked in Python after each label")
         self._note_fit_before()
         return tuple(self._fits)
 

@@ -71,6 +71,13 @@ class _Seen(NamedTuple):
     trouble: str = ""  # why there is no forecast where there should be one
 
     @property
+    def before_labels(self) -> _Seen:
+        """What stays when the labels are forgotten: a forecast that was given."""
+        if self.forecast is None or not self.given:
+            return _Seen()
+        return _Seen(self.forecast, self.stops_at, True, initial=self.forecast.n_labelled)
+
+    @property
     def needed(self) -> int | None:
         """Number of bounds at which it stops, or did; None: not foreseen."""
         if self.fits is not None:
@@ -429,12 +436,20 @@ class LookAhead(Criterion):
         A forecast that was given by `begin` stays; one that `learn` made of its pool does not.
         """
         with self._turn():
-            seen = self._seen
-            if seen.forecast is not None and seen.given:
-                self._seen = self._before_labels(seen.forecast, True)
-            else:
-                self._seen = _Seen()
+            self._seen = self._seen.before_labels
         return self
+
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state."""
+        return self._twin() if self._ours else super().copy()  # what it has seen never changes
+
+    def fresh(self) -> Self:
+        """Return one with the same settings that has seen nothing."""
+        if not self._ours:
+            return super().fresh()
+        new = self._twin()
+        new._seen = self._seen.before_labels
+        return new
 
     @property
     def history(self) -> Array:

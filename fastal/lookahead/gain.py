@@ -110,6 +110,10 @@ class Forecast:
     warnings: tuple[str, ...]
     final_error: float = math.nan
 
+    def __post_init__(self) -> None:
+        for array in (self.order, self.reduction):
+            array.flags.writeable = False  # criteria share a forecast
+
     @property
     def horizon(self) -> int:
         """Number of labels up to which the forecast goes."""

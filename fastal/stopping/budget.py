@@ -119,6 +119,19 @@ class _Counter(Criterion):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._limit})"
 
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state."""
+        return self._counting_from(self._seen) if self._ours else super().copy()
+
+    def fresh(self) -> Self:
+        """Return one with the same settings that has seen nothing."""
+        return self._counting_from(0) if self._ours else super().fresh()
+
+    def _counting_from(self, seen: int) -> Self:
+        new = self._twin()
+        new._counter = Counter(self._limit, seen)
+        return new
+
     def __copy__(self) -> Self:
         return self.copy()
 

@@ -586,15 +586,11 @@ class ByBounds(Criterion):
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state; a Gaussian process is copied too."""
-        kind = type(self)
-        if kind.__module__.startswith("fastal."):
-            # what was checked need not be checked again
-            new = kind.__new__(kind)
-            own = vars(new)
-            own.update(vars(self))  # compiled state is replaced below, and by subclasses
-            own.pop("_warned", None)  # of the bounds of another tracker
+        if self._ours:
+            new = self._twin()  # compiled state is replaced below, and by subclasses
+            vars(new).pop("_warned", None)  # of the bounds of another tracker
         else:  # a class of somebody's own may have more than settings
-            new = kind(**self.get_params(deep=False))
+            new = type(self)(**self.get_params(deep=False))
         if new.gp is not None:
             new.gp = new.gp.copy()
         new._tracker, new._fit = self._tracker.copy(), self._fit

@@ -416,7 +416,17 @@ class _Composition(Criterion):
     def copy(self) -> Self:
         """Return an independent combination of copies of its members."""
         with self._lock():
-            return type(self)(*(member.copy() for member in self.members))
+            return self._of([member.copy() for member in self.members])
+
+    def fresh(self) -> Self:
+        """Return one with the same settings that has seen nothing."""
+        return self._of([member.fresh() for member in self.members])
+
+    def _of(self, members: list[Criterion]) -> Self:
+        """Return a combination of copies of its members: nothing is to be told to them."""
+        new = self._twin()
+        new.members = tuple(members)
+        return new
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
@@ -447,23 +457,26 @@ class AnyOf(_Composition):
 
     def __init__(self, *members: Criterion) -> None:
         super().__init__(*members)
-        if self._budget is not None:
+        budget = self._budget()
+        if budget is not None:
             for member in self.members:
                 if member._expected == 0:
-                    member.expect(self._budget)
+                    member.expect(budget)
 
-    @property
     def _budget(self) -> int | None:
-        return min((m.n for m in self.members if isinstance(m, FixedBudget)), default=None)
+        budgets = [member.n for member in self.members if isinstance(member, FixedBudget)]
+        return min(budgets) if budgets else None
 
     def expect(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be: no more than a budget allows."""
         n = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
-        super().expect(n if self._budget is None else min(n or self._budget, self._budget))
+        budget = self._budget()
+        super().expect(n if budget is None else min(n or budget, budget))
 
     def combine_stops(self, stops: list[int | None]) -> int | None:
         """Return the first of the stops."""
-        return min((stop for stop in stops if stop is not None), default=None)
+        there = [stop for stop in stops if stop is not None]
+        return min(there) if there else None
 
 
 class AllOf(_Composition):

@@ -165,6 +165,9 @@ class Criterion(ABC):
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
+    # Whether the class is of this package: then its attributes are known, and `_twin` will do.
+    _ours: ClassVar[bool] = True
+
     # Share of all movement that is still to come, and mean of the last bounds over its largest
     # value so far; NaN for those that do not know.
     left: Any = math.nan
@@ -268,6 +271,7 @@ class Criterion(ABC):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         Criterion._kinds[cls.__name__] = cls
+        cls._ours = cls.__module__.startswith("fastal.")
 
     @abstractmethod
     def push(self, r: float) -> bool:
@@ -617,6 +621,16 @@ class Criterion(ABC):
         if type(self).to_dict is Criterion.to_dict:
             return deepcopy(self)
         return self.from_dict(self.to_dict())
+
+    def _twin(self) -> Self:
+        """Return one with the same attributes, unchecked; what may change is then replaced."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))
+        return new
+
+    def fresh(self) -> Self:
+        """Return an independent criterion with the same settings that has seen nothing."""
+        return self.copy().reset()
 
 
 # Kinds of criteria of which the log has said that they have no compiled form.

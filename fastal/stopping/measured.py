@@ -142,6 +142,23 @@ class Measured(Criterion):
             changed._take(measure)
         vars(self).update({name: vars(changed)[name] for name in (*self._settings, "_steps")})
 
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state."""
+        history, n, at = self._steps
+        return self._with_steps(history[:n], n, at) or super().copy()
+
+    def fresh(self) -> Self:
+        """Return one with the same settings that has seen nothing."""
+        return self._with_steps([], 0, None) or super().fresh()
+
+    def _with_steps(self, history: list[float], n: int, at: int | None) -> Self | None:
+        """Return one with the same threshold and these steps; None if there is more to it."""
+        if not self._ours or vars(self).keys() != {"threshold", "_steps"}:
+            return None
+        new = self._twin()
+        new._steps = history, n, at
+        return new
+
     def __copy__(self) -> Self:
         return self.copy()
 
