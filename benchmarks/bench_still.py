@@ -87,9 +87,9 @@ class Histories:
 
 
 CRITERIA = {
-    "StillToCome": StillToCome(NEVER),
-    "StillToCome | FixedBudget": StillToCome(NEVER) | FixedBudget(10**6),
-    "StillToCome & MinLabels": StillToCome(NEVER) & MinLabels(50),
+    "StillToCome": lambda: StillToCome(NEVER),
+    "StillToCome | FixedBudget": lambda: StillToCome(NEVER) | FixedBudget(10**6),
+    "StillToCome & MinLabels": lambda: StillToCome(NEVER) & MinLabels(50),
 }
 
 
@@ -103,8 +103,9 @@ class Campaigns:
         rng = np.random.default_rng(0)
         self.X, self.y = rng.standard_normal((1000, 4)), rng.standard_normal(1000)
         self.gp = GaussianProcess(1.0, 0.1)
-        self._learn(CRITERIA[criterion])
-        self._simulate(CRITERIA[criterion])
+        self.criterion = CRITERIA[criterion]()
+        self._learn(self.criterion)
+        self._simulate(self.criterion)
 
     def _learn(self, criterion):
         return learn(self.X[:400], self.y[:400], gp=self.gp, stopper=criterion, seed=0)
@@ -115,13 +116,13 @@ class Campaigns:
 
     def track_learn_over_a_stopper(self, criterion):
         """At most 1.1."""
-        other = CRITERIA[criterion]
-        return ratio(lambda: self._learn(other), lambda: self._learn(Stopper(NEVER)))
+        return ratio(lambda: self._learn(self.criterion), lambda: self._learn(Stopper(NEVER)))
 
     def track_simulate_over_a_stopper(self, criterion):
         """At most 1.1."""
-        other = CRITERIA[criterion]
-        return ratio_of_pairs(lambda: self._simulate(other), lambda: self._simulate(Stopper(NEVER)))
+        return ratio_of_pairs(
+            lambda: self._simulate(self.criterion), lambda: self._simulate(Stopper(NEVER))
+        )
 
 
 Campaigns.track_learn_over_a_stopper.unit = "ratio"
