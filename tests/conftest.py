@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parent))
 pytest.register_assert_rewrite(
     "boundary_calls",
     "boundary_values",
+    "labelling_problem",
     "page_blocks",
     "pool_problems",
     "saved_states",

@@ -18,59 +18,21 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from fastal._core.emit import DOUBLE, INDEX, WHOLE, in_pairs, loop, multiply_add, vector_at, zeros
+
 LANES = 4
 
 # Vectors that are under way at once, over all rows: enough to hide the latency of an addition.
 UNDER_WAY = 8
 
-DOUBLE, WHOLE = ir.DoubleType(), ir.IntType(64)
 VECTOR = ir.VectorType(DOUBLE, LANES)
-ZEROS = ir.Constant(VECTOR, [0.0] * LANES)
-
-
-def _loop(
-    builder: Any, start: Any, stop: Any, step: int, values: list[Any],
-    advance: Callable[[Any, list[Any]], list[Any]],
-) -> list[Any]:  # fmt: skip
-    """Emit a loop over j from `start` to `stop` that turns values into `advance(j, values)`."""
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    before = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    j = builder.phi(WHOLE)
-    j.add_incoming(start, before)
-    carried = [builder.phi(value.type) for value in values]
-    for phi, value in zip(carried, values, strict=True):
-        phi.add_incoming(value, before)
-    builder.cbranch(builder.icmp_signed("<", j, stop), body, end)
-    builder.position_at_end(body)
-    for phi, value in zip(carried, advance(j, carried), strict=True):
-        phi.add_incoming(value, body)
-    j.add_incoming(builder.add(j, WHOLE(step)), body)
-    builder.branch(head)
-    builder.position_at_end(end)
-    return carried
-
-
-def _in_pairs(builder: Any, terms: list[Any]) -> Any:
-    while len(terms) > 1:
-        terms = [builder.fadd(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
-    return terms[0]
 
 
 def _emit(builder: Any, rows: list[Any], x: Any, length: Any, parts: int) -> list[Any]:
     """Emit the products of the first entries at x with those at each of the rows; all pointers."""
 
     def load(pointer: Any, at: Any, kind: Any) -> Any:
-        place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
-        return builder.load(place, align=8)
-
-    def multiply_add(kind: Any, a: Any, b: Any, c: Any) -> Any:
-        name = "llvm.fmuladd." + ("f64" if kind is DOUBLE else f"v{LANES}f64")
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind] * 3), name
-        )
-        return builder.call(function, [a, b, c])
+        return builder.load(vector_at(builder, pointer, at, kind), align=8)
 
     def add_products(kind: Any, number: int) -> Callable[[Any, list[Any]], list[Any]]:
         """So many values of a kind a row, one after the other; sums row by row."""
@@ -82,7 +44,7 @@ def _emit(builder: Any, rows: list[Any], x: Any, length: Any, parts: int) -> lis
                 factor = load(x, at, kind)
                 for r, row in enumerate(rows):
                     i = r * number + part
-                    added[i] = multiply_add(kind, load(row, at, kind), factor, sums[i])
+                    added[i] = multiply_add(builder, load(row, at, kind), factor, sums[i])
             return added
 
         return advance
@@ -91,18 +53,16 @@ def _emit(builder: Any, rows: list[Any], x: Any, length: Any, parts: int) -> lis
         return builder.mul(builder.sdiv(length, WHOLE(step)), WHOLE(step))
 
     many, some = whole(LANES * parts), whole(LANES)
-    sums = _loop(
-        builder, WHOLE(0), many, LANES * parts, [ZEROS] * (len(rows) * parts),
+    sums = loop(
+        builder, WHOLE(0), many, LANES * parts, [zeros(VECTOR)] * (len(rows) * parts),
         add_products(VECTOR, parts),
     )  # fmt: skip
-    sums = [_in_pairs(builder, sums[i : i + parts]) for i in range(0, len(sums), parts)]
+    sums = [in_pairs(builder, sums[i : i + parts]) for i in range(0, len(sums), parts)]
     if parts > 1:
-        sums = _loop(builder, many, some, LANES, sums, add_products(VECTOR, 1))
-    lanes = [
-        [builder.extract_element(total, ir.IntType(32)(i)) for i in range(LANES)] for total in sums
-    ]
-    sums = [_in_pairs(builder, terms) for terms in lanes]
-    return _loop(builder, some, length, 1, sums, add_products(DOUBLE, 1))
+        sums = loop(builder, many, some, LANES, sums, add_products(VECTOR, 1))
+    lanes = [[builder.extract_element(total, INDEX(i)) for i in range(LANES)] for total in sums]
+    sums = [in_pairs(builder, terms) for terms in lanes]
+    return loop(builder, some, length, 1, sums, add_products(DOUBLE, 1))
 
 
 def _dots(typing_context: Any, rows: Any, x: Any, n: Any) -> Any:  # Numba's form

@@ -22,6 +22,18 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from fastal._core.emit import (
+    DOUBLE,
+    INDEX,
+    WHOLE,
+    fetch_line,
+    in_every_lane,
+    in_pairs,
+    loop,
+    multiply_add,
+    vector_at,
+    zeros,
+)
 from fastal._core.jit import jit, jit_fused, jit_fused_part
 from fastal._types import Array
 
@@ -34,8 +46,6 @@ UNDER_WAY = 4
 # Columns that are fetched ahead, into the next panels as well: the triangle at the end of a panel
 # is a chain of operations in which nothing else is read.
 AHEAD = 32
-
-DOUBLE, WHOLE, INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 
 
 def _lanes() -> int:
@@ -77,48 +87,27 @@ def diagonal(panels: Array, n: int) -> Array:
 def _emit(builder: Any, a: Any, x: Any, count: Any) -> list[Any]:
     """Emit the sums of `count` columns at a, weighted by x; both are pointers to doubles."""
     vector, halves = ir.VectorType(DOUBLE, LANES), TALL // LANES
-    byte = ir.IntType(8).as_pointer()
-    fetch = builder.module.declare_intrinsic(
-        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[INDEX] * 3])
+
+    def advance(j: Any, sums: list[Any]) -> list[Any]:
+        added = []
+        for part in range(UNDER_WAY):
+            column = builder.add(j, WHOLE(part))
+            every = in_every_lane(builder, builder.load(builder.gep(x, [column])), vector)
+            entries = builder.gep(a, [builder.mul(column, WHOLE(TALL))])
+            fetch_line(builder, builder.gep(entries, [WHOLE(TALL * AHEAD)]), 3)
+            for half in range(halves):
+                place = vector_at(builder, entries, WHOLE(LANES * half), vector)
+                entry = builder.load(place, align=8)
+                added.append(multiply_add(builder, entry, every, sums[part * halves + half]))
+        return added
+
+    sums = loop(
+        builder, WHOLE(0), count, UNDER_WAY, [zeros(vector)] * (UNDER_WAY * halves), advance
     )
-    fused = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f64"
-    )
-    none = ir.Constant(vector, ir.Undefined)
-    splat = ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    before = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    j = builder.phi(WHOLE)
-    j.add_incoming(WHOLE(0), before)
-    sums = [builder.phi(vector) for _ in range(UNDER_WAY * halves)]
-    for phi in sums:
-        phi.add_incoming(ir.Constant(vector, [0.0] * LANES), before)
-    builder.cbranch(builder.icmp_signed("<", j, count), body, end)
-    builder.position_at_end(body)
-    for part in range(UNDER_WAY):
-        column = builder.add(j, WHOLE(part))
-        value = builder.load(builder.gep(x, [column]))
-        every = builder.shuffle_vector(builder.insert_element(none, value, INDEX(0)), none, splat)
-        entries = builder.gep(a, [builder.mul(column, WHOLE(TALL))])
-        later = builder.bitcast(builder.gep(entries, [WHOLE(TALL * AHEAD)]), byte)
-        # to be read, and kept in all caches of data
-        builder.call(fetch, [later, INDEX(0), INDEX(3), INDEX(1)])
-        for half in range(halves):
-            place = builder.gep(entries, [WHOLE(LANES * half)])
-            eight = builder.load(builder.bitcast(place, vector.as_pointer()), align=8)
-            phi = sums[part * halves + half]
-            phi.add_incoming(builder.call(fused, [eight, every, phi]), body)
-    j.add_incoming(builder.add(j, WHOLE(UNDER_WAY)), body)
-    builder.branch(head)
-    builder.position_at_end(end)
     found = []
     for half in range(halves):
-        terms = sums[half::halves]
-        while len(terms) > 1:
-            terms = [builder.fadd(p, q) for p, q in zip(terms[::2], terms[1::2], strict=True)]
-        found += [builder.extract_element(terms[0], INDEX(i)) for i in range(LANES)]
+        total = in_pairs(builder, sums[half::halves])
+        found += [builder.extract_element(total, INDEX(i)) for i in range(LANES)]
     return found
 
 
@@ -159,44 +148,25 @@ def _emit_sides(builder: Any, a: Any, x: Any, stride: Any, count: Any) -> None:
     a, x : pointers to doubles; the next vector is `stride` of them further than x.
     """
     vector, halves = ir.VectorType(DOUBLE, LANES), TALL // LANES
-    fused = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f64"
-    )
-    none = ir.Constant(vector, ir.Undefined)
-    splat = ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
     sides = [builder.gep(x, [builder.mul(stride, WHOLE(r))]) for r in range(SIDES)]
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    before = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    j = builder.phi(WHOLE)
-    j.add_incoming(WHOLE(0), before)
-    sums = [builder.phi(vector) for _ in range(SIDES * halves)]
-    for phi in sums:
-        phi.add_incoming(ir.Constant(vector, [0.0] * LANES), before)
-    builder.cbranch(builder.icmp_signed("<", j, count), body, end)
-    builder.position_at_end(body)
-    entries = builder.gep(a, [builder.mul(j, WHOLE(TALL))])
-    column = [
-        builder.load(
-            builder.bitcast(builder.gep(entries, [WHOLE(LANES * half)]), vector.as_pointer()),
-            align=8,
-        )
-        for half in range(halves)
-    ]
-    for r, side in enumerate(sides):
-        value = builder.load(builder.gep(side, [j]))
-        every = builder.shuffle_vector(builder.insert_element(none, value, INDEX(0)), none, splat)
-        for half in range(halves):
-            phi = sums[r * halves + half]
-            phi.add_incoming(builder.call(fused, [column[half], every, phi]), body)
-    j.add_incoming(builder.add(j, WHOLE(1)), body)
-    builder.branch(head)
-    builder.position_at_end(end)
+
+    def advance(j: Any, sums: list[Any]) -> list[Any]:
+        entries = builder.gep(a, [builder.mul(j, WHOLE(TALL))])
+        places = [
+            vector_at(builder, entries, WHOLE(LANES * half), vector) for half in range(halves)
+        ]
+        column = [builder.load(place, align=8) for place in places]
+        added = []
+        for r, side in enumerate(sides):
+            every = in_every_lane(builder, builder.load(builder.gep(side, [j])), vector)
+            own = zip(column, sums[r * halves :], strict=False)
+            added += [multiply_add(builder, entry, every, total) for entry, total in own]
+        return added
+
+    sums = loop(builder, WHOLE(0), count, 1, [zeros(vector)] * (SIDES * halves), advance)
     for r, side in enumerate(sides):
         for half in range(halves):
-            at = builder.gep(side, [builder.add(count, WHOLE(LANES * half))])
-            place = builder.bitcast(at, vector.as_pointer())
+            place = vector_at(builder, side, builder.add(count, WHOLE(LANES * half)), vector)
             known = builder.load(place, align=8)
             builder.store(builder.fsub(known, sums[r * halves + half]), place, align=8)
 

@@ -16,10 +16,19 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import config, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fastal._core.chunks import STRIDE
+from fastal._core.emit import (
+    DOUBLE,
+    WHOLE,
+    fetch_line,
+    in_every_lane,
+    loop,
+    multiply_add,
+    vector_at,
+    zeros,
+)
 from fastal._core.jit import jit
 
 # Columns of B and C.
@@ -40,75 +49,45 @@ def _registers() -> tuple[int, int]:
 LANES, TILE = _registers()
 WIDTH = PARTS * LANES  # columns of a tile; they divide COLUMNS
 
-DOUBLE, WHOLE = ir.DoubleType(), ir.IntType(64)
 VECTOR = ir.VectorType(DOUBLE, LANES)
 
 # Rows of the next tile that are fetched with each pass over a tile: all of them with four groups.
 AHEAD = -(-TILE * WIDTH // (4 * COLUMNS))
 
 
-def _fused(builder: Any) -> Any:
-    return cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f64"
-    )
-
-
 def _vector(builder: Any, pointer: Any, part: int) -> Any:
     """Return a pointer to the vector of this number."""
-    at = builder.gep(pointer, [WHOLE(part * LANES)])
-    return builder.bitcast(at, VECTOR.as_pointer())
+    return vector_at(builder, pointer, WHOLE(part * LANES), VECTOR)
 
 
 def _emit(
     builder: Any, rows: int, stride: int, a: Any, b: Any, c: Any, ahead: Any, count: Any
 ) -> None:
     """Emit C += A B for so many rows and WIDTH columns; all addresses are pointers to doubles."""
-    byte = ir.IntType(8).as_pointer()
-    whole32 = ir.IntType(32)
-    fetch = builder.module.declare_intrinsic(
-        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[whole32] * 3])
-    )
-    splat = ir.Constant(ir.VectorType(whole32, LANES), [0] * LANES)
-    none = ir.Constant(VECTOR, ir.Undefined)
-    fused = _fused(builder)
     places = [
         _vector(builder, builder.gep(c, [WHOLE(r * COLUMNS)]), part)
         for r in range(rows)
         for part in range(PARTS)
     ]
     sums = [builder.load(at, align=8) for at in places]
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    before = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    k = builder.phi(WHOLE)
-    k.add_incoming(WHOLE(0), before)
-    carried = [builder.phi(VECTOR) for _ in sums]
-    for phi, value in zip(carried, sums, strict=True):
-        phi.add_incoming(value, before)
-    builder.cbranch(builder.icmp_signed("<", k, count), body, end)
-    builder.position_at_end(body)
-    own = builder.gep(a, [k])
-    for r in range(AHEAD if rows > 1 else 0):
-        line = builder.gep(ahead, [builder.add(k, WHOLE(r * stride))])
-        # to be read, and kept, by the caches of data
-        builder.call(fetch, [builder.bitcast(line, byte), whole32(0), whole32(2), whole32(1)])
-    row_of_b = builder.gep(b, [builder.mul(k, WHOLE(COLUMNS))])
-    factors = [builder.load(_vector(builder, row_of_b, part), align=8) for part in range(PARTS)]
-    added = []
-    for r in range(rows):
-        value = builder.load(builder.gep(own, [WHOLE(r * stride)]))
-        one = builder.insert_element(none, value, whole32(0))
-        every = builder.shuffle_vector(one, none, splat)
-        for part in range(PARTS):
-            total = carried[r * PARTS + part]
-            added.append(builder.call(fused, [every, factors[part], total]))
-    for phi, value in zip(carried, added, strict=True):
-        phi.add_incoming(value, body)
-    k.add_incoming(builder.add(k, WHOLE(1)), body)
-    builder.branch(head)
-    builder.position_at_end(end)
-    for at, value in zip(places, carried, strict=True):
+
+    def advance(k: Any, totals: list[Any]) -> list[Any]:
+        own = builder.gep(a, [k])
+        for r in range(AHEAD if rows > 1 else 0):
+            fetch_line(builder, builder.gep(ahead, [builder.add(k, WHOLE(r * stride))]), 2)
+        row_of_b = builder.gep(b, [builder.mul(k, WHOLE(COLUMNS))])
+        factors = [builder.load(_vector(builder, row_of_b, part), align=8) for part in range(PARTS)]
+        added = []
+        for r in range(rows):
+            value = builder.load(builder.gep(own, [WHOLE(r * stride)]))
+            every = in_every_lane(builder, value, VECTOR)
+            for part in range(PARTS):
+                total = totals[r * PARTS + part]
+                added.append(multiply_add(builder, every, factors[part], total))
+        return added
+
+    found = loop(builder, WHOLE(0), count, 1, sums, advance)
+    for at, value in zip(places, found, strict=True):
         builder.store(value, at, align=8)
 
 
@@ -142,32 +121,20 @@ def _tile(rows: int, stride: int) -> Any:
 
 def _emit_squares(builder: Any, z: Any, x: Any, stride: Any, d: Any, out: Any) -> None:
     """Emit the squared distances of one point from COLUMNS others."""
-    index = ir.IntType(32)
-    none = ir.Constant(VECTOR, ir.Undefined)
-    splat = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
-    fused = _fused(builder)
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    before = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    f = builder.phi(WHOLE)
-    f.add_incoming(WHOLE(0), before)
-    carried = [builder.phi(VECTOR) for _ in range(COLUMNS // LANES)]
-    for phi in carried:
-        phi.add_incoming(ir.Constant(VECTOR, [0.0] * LANES), before)
-    builder.cbranch(builder.icmp_signed("<", f, d), body, end)
-    builder.position_at_end(body)
-    value = builder.load(builder.gep(x, [builder.mul(f, stride)]))
-    every = builder.shuffle_vector(builder.insert_element(none, value, index(0)), none, splat)
-    row = builder.gep(z, [builder.mul(f, WHOLE(COLUMNS))])
-    for part, phi in enumerate(carried):
-        difference = builder.fsub(builder.load(_vector(builder, row, part), align=8), every)
-        phi.add_incoming(builder.call(fused, [difference, difference, phi]), body)
-    f.add_incoming(builder.add(f, WHOLE(1)), body)
-    builder.branch(head)
-    builder.position_at_end(end)
-    for part, phi in enumerate(carried):
-        builder.store(phi, _vector(builder, out, part), align=8)
+
+    def advance(f: Any, sums: list[Any]) -> list[Any]:
+        value = builder.load(builder.gep(x, [builder.mul(f, stride)]))
+        every = in_every_lane(builder, value, VECTOR)
+        row = builder.gep(z, [builder.mul(f, WHOLE(COLUMNS))])
+        added = []
+        for part, total in enumerate(sums):
+            difference = builder.fsub(builder.load(_vector(builder, row, part), align=8), every)
+            added.append(multiply_add(builder, difference, difference, total))
+        return added
+
+    found = loop(builder, WHOLE(0), d, 1, [zeros(VECTOR)] * (COLUMNS // LANES), advance)
+    for part, total in enumerate(found):
+        builder.store(total, _vector(builder, out, part), align=8)
 
 
 def _squares_to(typing_context: Any, z: Any, x: Any, stride: Any, d: Any, out: Any) -> Any:

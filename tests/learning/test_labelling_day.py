@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from labelling_problem import GP, NEVER, kind, problem  # noqa: F401 (kind is a fixture)
 from numba import config
 
 from fastal import (
@@ -18,27 +19,11 @@ from fastal import (
     Stopper,
     learn,
 )
-from fastal.learning import choose
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT),
     reason="fits take minutes interpreted; test_campaign_by_chance has few",
 )
-
-NEVER = StillToCome(1e-9)
-GP = GaussianProcess(1.0, 0.05)
-
-
-def problem(n=50, d=1, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0, 6, (n, d))
-    return X, 4 + np.sin(2 * X[:, 0]) + X[:, -1] / 3 + 0.1 * rng.standard_normal(n)
-
-
-@pytest.fixture(params=["eager", "lazy"])
-def kind(request, monkeypatch):
-    monkeypatch.setattr(choose, "EAGER_BELOW", 0 if request.param == "lazy" else 2048)
-    return request.param
 
 
 def snapshot(learner):

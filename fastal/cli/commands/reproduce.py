@@ -13,6 +13,7 @@ from fastal.studies.names import CLASS_SETS, CRITERIA, DATASETS, SIMULATORS
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
+    from fastal.studies.decision import DecisionStudy
 
 _REPRODUCE = """\
 Computes the experiments of the paper anew (Ishibashi & Hino, AISTATS 2020). Its data sets are
@@ -241,19 +242,7 @@ def _decision(arguments: argparse.Namespace) -> int:
             store=arguments.store,
             **study_settings(arguments),
         )
-        print(found)
-        if arguments.out is not None:
-            from fastal.plotting.decision import decision_figure
-
-            write_files(
-                arguments.out,
-                {
-                    "decision.csv": found.to_csv,
-                    "decision.txt": partial(_write_text, f"{found}\n"),
-                    "decision.md": partial(_write_text, found.to_markdown()),
-                    "decision.svg": decision_figure(found).savefig,
-                },
-            )
+        _show(found, arguments.out, "decision")
     return 0
 
 
@@ -272,20 +261,25 @@ def _campaign(arguments: argparse.Namespace) -> int:
             estimator=arguments.estimator,
             **study_settings(arguments),
         )
-        print(found)
-        if arguments.out is not None:
-            from fastal.plotting.decision import decision_figure
-
-            write_files(
-                arguments.out,
-                {
-                    "campaign.csv": found.to_csv,
-                    "campaign.txt": partial(_write_text, f"{found}\n"),
-                    "campaign.md": partial(_write_text, found.to_markdown()),
-                    "campaign.svg": decision_figure(found).savefig,
-                },
-            )
+        _show(found, arguments.out, "campaign")
     return 0
+
+
+def _show(found: DecisionStudy, folder: str | None, name: str) -> None:
+    """Print a study; write it to the files of a folder, if there is one."""
+    print(found)
+    if folder is not None:
+        from fastal.plotting.decision import decision_figure
+
+        write_files(
+            folder,
+            {
+                f"{name}.csv": found.to_csv,
+                f"{name}.txt": partial(_write_text, f"{found}\n"),
+                f"{name}.md": partial(_write_text, found.to_markdown()),
+                f"{name}.svg": decision_figure(found).savefig,
+            },
+        )
 
 
 def _classes(arguments: argparse.Namespace) -> int:
