@@ -16,7 +16,10 @@ def loop(
     builder: Any, start: Any, stop: Any, step: int, values: list[Any],
     advance: Callable[[Any, list[Any]], list[Any]],
 ) -> list[Any]:  # fmt: skip
-    """Emit a loop over j from `start` to `stop` that turns values into `advance(j, values)`."""
+    """Emit a loop over j from `start` to `stop` that turns values into `advance(j, values)`.
+
+    `advance` must emit no blocks of its own.
+    """
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     before = builder.block
     builder.branch(head)
@@ -71,7 +74,7 @@ def in_pairs(builder: Any, terms: list[Any]) -> Any:
 
 
 def fetch_line(builder: Any, pointer: Any, nearness: int) -> None:
-    """Emit a request for a line that will be read; 3: into all caches of data, 0: into none."""
+    """Emit a request for a line that will be read: 3, into all caches of data; 0, to use once."""
     function = builder.module.declare_intrinsic(
         "llvm.prefetch", [BYTE], ir.FunctionType(ir.VoidType(), [BYTE, *[INDEX] * 3])
     )

@@ -450,6 +450,7 @@ cdef void forget_after(Tracker *t, int64_t n) noexcept nogil:
 cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) noexcept nogil:
     # out[i] = what tracker_push says of the prefix up to values[i]. Without memory none is taken.
     cdef int64_t i, before = t.n_pushed
+    cdef Tracker was = t[0]
     cdef int status
     if not reserve_values(t, t.n_pushed + values.shape[0]):
         return -1
@@ -459,6 +460,9 @@ cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) 
         status = tracker_push(t, values[i])
         if status < 0:
             forget_after(t, before)
+            # a stop that somebody else made, who holds the tracker
+            t.stopped_at, t.stop_n, t.stop_below = was.stopped_at, was.stop_n, was.stop_below
+            t.stop_crossings, t.stop_median = was.stop_crossings, was.stop_median
             return status
         out[i] = status
     return 0
@@ -467,7 +471,7 @@ cdef int push_all(Tracker *t, const double[::1] values, unsigned char[::1] out) 
 cdef bint tracker_reserve(Tracker *tracker) noexcept nogil:
     # Make sure that the next push cannot fail for want of memory.
     cdef Tracker *t = tracker
-    if not reserve_values(t, t.n_pushed + 1):
+    if t == NULL or not reserve_values(t, t.n_pushed + 1):
         return False
     if t.n_nodes < t.capacity or (t.rule.window and t.n_nodes >> 1 >= t.rule.window):
         return True
@@ -477,8 +481,8 @@ cdef bint tracker_reserve(Tracker *tracker) noexcept nogil:
 cdef class RunsTracker:
     """Runs test of a growing sequence about its running median.
 
-    ``push`` and ``extend`` say whether the exact lower tail ``P(U <= n_runs)`` is at most `alpha`
-    and, with `fall`, whether the values fell as well.
+    ``push`` and ``extend`` say whether the test of `method` and `alternative` rejects at the level,
+    `alpha` or what it has fallen to, and, with `fall`, whether the values fell as well.
     ``stopped_after`` and ``stopped_at`` follow the whole rule: a stop, once made, stays.
     One tracker belongs to one thread at a time. Its methods keep the GIL, but for ``extend``; while
     that runs, and while the tracker is lent to compiled code, every other call is a RuntimeError.
@@ -572,6 +576,7 @@ cdef class RunsTracker:
         """Take the values of a saved tracker; nothing is decided anew."""
         cdef Tracker *t = self.tracker
         cdef bint held = t.held
+        self.check()
         if t.n_pushed:
             raise ValueError(f"there are {t.n_pushed} values already")
         t.held = True
@@ -737,11 +742,6 @@ cdef class RunsTracker:
         self.check()
         cdef Tracker *t = self.tracker
         return t.rule.fall and 2 * t.places_below < t.n_below * (2 * t.n_pushed - t.n - 1)
-
-    @property
-    def address(self):
-        """Address of the C struct, for compiled callers; valid as long as this object lives."""
-        return <Py_ssize_t>self.tracker
 
     @property
     def stopped_at(self):

@@ -496,7 +496,7 @@ class ActiveLearner(Campaign):
         Returns
         -------
         bool
-            False if Python is needed between labels: then there are none.
+            False if Python is needed between the labels that are left.
         """
         self._threads = threads
         with self._turn():
@@ -520,6 +520,8 @@ class ActiveLearner(Campaign):
                     break
                 self._catch_up()
                 rule = self._compiled_rule()
+                if rule is None:  # a pool elsewhere shows no variances, once there is a model
+                    return False
             return True
 
     def _settle_run(self) -> None:

@@ -114,6 +114,10 @@ class Forecast:
         for array in (self.order, self.reduction):
             array.flags.writeable = False  # criteria share a forecast
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
     @property
     def horizon(self) -> int:
         """Number of labels up to which the forecast goes."""

@@ -222,10 +222,11 @@ class BayesianLogistic(ModelSettings):
         >>> model.n_labels
         1
         """
-        label = self._labels("y", check.real("y", y), 1)
-        scaled = self._scaled("x", check.point(x, self._features)[None, :])
-        with self._turn():
-            return float(self._append(scaled, label)[0])
+        label, x = check.real("y", y), check.point(x, self._features)
+        with self._turn():  # inside: settings may have changed meanwhile
+            labels = self._labels("y", label, 1)
+            scaled = self._scaled("x", check.point(x, self._features)[None, :])
+            return float(self._append(scaled, labels)[0])
 
     def add_batch(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Add labels in order and return their bounds.
@@ -256,8 +257,9 @@ class BayesianLogistic(ModelSettings):
         """
         inputs = check.points("X", X, self._features)
         labels = self._labels("y", y, len(inputs))
-        scaled = self._scaled("X", inputs)
-        with self._turn():
+        with self._turn():  # inside: settings may have changed meanwhile
+            labels = self._labels("y", labels, len(inputs))
+            scaled = self._scaled("X", check.points("X", inputs, self._features))
             return self._append(scaled, labels)
 
     def _labels(self, name: str, y: ArrayLike, size: int | None) -> Ints:
@@ -267,7 +269,10 @@ class BayesianLogistic(ModelSettings):
         with np.errstate(over="ignore"):
             scaled: Array = np.ascontiguousarray(X * self._scale)
         if not np.isfinite(scaled).all():
-            raise ValueError(f"`{name}` times the prior's standard deviation is not finite")
+            worst = X.flat[np.abs(X).argmax()]
+            raise ValueError(
+                f"`{name}` times the prior's standard deviation is not finite, got {worst:g}"
+            )
         return scaled
 
     def _append(self, scaled: Array, labels: Ints) -> Array:

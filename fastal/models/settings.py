@@ -69,9 +69,11 @@ class ModelSettings:
         """
         known = self.get_params()
         own, _ = _params.split(params, known)
+        if not own:
+            return self
         changed = type(self)(**(known | own))
         with self._turn():
-            if self.n_labels and own:
+            if self.n_labels:
                 raise ValueError(
                     f"parameters must not change while there are labels, got {self.n_labels} of "
                     "them: `rewind(0)` first, or change those of a clone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -89,6 +89,14 @@ def _saved_share(name: str, value: Any) -> float:
             f"`state[{name!r}]` must be in [0, 1] or None, got {check.short_repr(value)}"
         )
     return float(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON has it."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.item()
+    known = value is None or isinstance(value, bool | int | float | str)
+    return value if known else float(value)  # a Fraction
 
 
 def recompute_from(
@@ -308,7 +316,8 @@ class ByBounds(Criterion):
         gp : GaussianProcess
             The model with the new hyper-parameters, without labels; it is copied.
         initial : int
-            Number of labels at the beginning that give no bound.
+            Number of labels at the beginning that give no bound. With no more labels than that
+            nothing changes.
 
         Returns
         -------
@@ -317,6 +326,7 @@ class ByBounds(Criterion):
             on with the copy, which has all labels.
         """
         initial = check.count("initial", initial)
+        check.able("gp", gp, "add_batch", "a GaussianProcess")
         if gp.n_labels:
             raise ValueError(f"`gp` must have no labels, got {gp.n_labels}")
         model = gp.copy()
@@ -351,7 +361,8 @@ class ByBounds(Criterion):
             BoTorch; see `fastal.adapters`. It is asked, not changed. The same fit twice counts
             once; one at an edge of its search box confirms nothing.
         initial : int
-            Number of labels at the beginning that give no bound.
+            Number of labels at the beginning that give no bound. With no more labels than that
+            nothing changes.
         order : array_like of int, optional
             Rows of the model in the order in which their labels came, where it keeps another one.
         X, y : array_like, optional
@@ -448,6 +459,8 @@ class ByBounds(Criterion):
                 self._tracker.replace(anew._tracker, n)
             except KeyboardInterrupt:  # heard when the bounds are replaced
                 self._fit = new
+                if at is not None:
+                    self._note_stop(at, *said)
                 raise
             self._fit = new
             if at is not None:
@@ -476,9 +489,11 @@ class ByBounds(Criterion):
             at, said = self.stopped_at, self._at_stop
             if at is not None:
                 anew._tracker.take_stop(self._tracker)
-            self._tracker.replace(anew._tracker, len(values))
-            if at is not None:
-                self._note_stop(at, *said)
+            try:
+                self._tracker.replace(anew._tracker, len(values))
+            finally:  # Ctrl-C is heard when the bounds are replaced
+                if at is not None:
+                    self._note_stop(at, *said)
 
     def _has_seen(self, bounds: Array) -> bool:
         return self._fit is not None and np.array_equal(bounds, self.bounds)
@@ -589,7 +604,7 @@ class ByBounds(Criterion):
         if self._ours:
             new = self._twin()  # compiled state is replaced below, and by subclasses
             vars(new).pop("_warned", None)  # of the bounds of another tracker
-        else:  # a class of somebody's own may have more than settings
+        else:  # of somebody's own class settings and bounds are known; it makes the rest
             new = type(self)(**self.get_params(deep=False))
         if new.gp is not None:
             new.gp = new.gp.copy()
@@ -605,7 +620,20 @@ class ByBounds(Criterion):
     # Compiled state, which a pickle replaces by bounds and stop.
     _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker", "_warned")
 
+    def _at_once(self, look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what `look` finds while no other thread pushes."""
+        for _ in range(RETRIES):
+            tracker = self._tracker
+            before = tracker.epoch, tracker.n_pushed, tracker.stopped_at
+            found = look()
+            if (tracker.epoch, tracker.n_pushed, tracker.stopped_at) == before:
+                return found
+        raise RuntimeError("another thread has pushed meanwhile: ask again")
+
     def __getstate__(self) -> dict[str, Any]:
+        return self._at_once(self._pickled)
+
+    def _pickled(self) -> dict[str, Any]:
         own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}
         stop = (self.stopped_at or 0, *self._at_stop, self._evidence)
         return own | {"bounds": self.bounds, "stop": stop, "expected": self._expected}
@@ -626,10 +654,10 @@ class ByBounds(Criterion):
         dict
             For `from_dict`. A Gaussian process is described by its settings and labels.
         """
-        settings: dict[str, Any] = {}
-        for name in self._settings:
-            value = getattr(self, name)
-            settings[name] = value.item() if isinstance(value, np.generic) else value
+        return self._at_once(self._saved)
+
+    def _saved(self) -> dict[str, Any]:
+        settings = {name: _plain(getattr(self, name)) for name in self._settings}
         left, level = self._at_stop
         return {
             "kind": type(self).__name__,
@@ -704,6 +732,8 @@ class ByBounds(Criterion):
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; the bounds are judged anew, from the first on.
 
+        After a refit a stop stays, since only fits decide.
+
         Parameters
         ----------
         **params
@@ -715,17 +745,24 @@ class ByBounds(Criterion):
             The criterion itself.
         """
         known = self.get_params(deep=False)
-        own, inner = _params.split(params, known)
-        changed = type(self)(**(known | own))
+        given = known | {name: value for name, value in params.items() if name in known}
+        _, inner = _params.split(params, given)
+        changed = type(self)(**given)
         for name, values in inner.items():
-            known[name].set_params(**values)
+            given[name].set_params(**values)
         changed.expect(self._expected)
         bounds = self.bounds
         changed._fit, changed._tracker.held = self._fit, self._fit is not None
         self._judge_anew(changed, bounds)
+        at, said = self.stopped_at, self._at_stop
+        stays = self._fit is not None and at is not None  # only fits decide
+        if stays:
+            changed._tracker.take_stop(self._tracker)
         tracker = self._tracker  # stays: another thread may be about to push to it
         tracker.replace(changed._tracker, len(bounds))
         vars(self).update(vars(changed) | {"_tracker": tracker})
+        if stays and at is not None:
+            self._note_stop(at, *said)
         return self
 
     def _judge_anew(self, changed: Self, bounds: Array) -> None:

@@ -401,6 +401,8 @@ class _Composition(Criterion):
                 f"`params` must name settings of members, such as '{name}__...', got {name!r}: "
                 "combine other members by & and | anew"
             )
+        for place, values in inner.items():  # all agree before one changes
+            places[place].copy().set_params(**values)
         for place, values in inner.items():
             places[place].set_params(**values)
         return self
@@ -424,6 +426,8 @@ class _Composition(Criterion):
 
     def _of(self, members: list[Criterion]) -> Self:
         """Return a combination of copies of its members: nothing is to be told to them."""
+        if not self._ours:
+            return type(self)(*members)
         new = self._twin()
         new.members = tuple(members)
         return new

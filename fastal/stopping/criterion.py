@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from fastal import _params
 from fastal import _validation as check
-from fastal._state import FORMAT, import_home
+from fastal._state import FORMAT, HOMES, import_home
 from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
@@ -207,7 +207,7 @@ class Criterion(ABC):
 
     def _param_names(self) -> tuple[str, ...]:
         """Return the arguments of the constructor, which are attributes too."""
-        # of __init__: __new__, which locks have, takes anything
+        # the signature of __init__: our __new__, there for the lock, takes anything
         _, *found = signature(type(self).__init__).parameters.items()
         return tuple(
             name
@@ -270,8 +270,9 @@ class Criterion(ABC):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        Criterion._kinds[cls.__name__] = cls
         cls._ours = cls.__module__.startswith("fastal.")
+        if cls._ours or cls.__name__ not in HOMES:  # nobody's class takes the place of ours
+            Criterion._kinds[cls.__name__] = cls
 
     @abstractmethod
     def push(self, r: float) -> bool:
@@ -629,12 +630,15 @@ class Criterion(ABC):
         return new
 
     def fresh(self) -> Self:
-        """Return an independent criterion with the same settings that has seen nothing."""
+        """Return an independent criterion with the same settings that has seen nothing.
+
+        A Gaussian process that it observes keeps its labels.
+        """
         return self.copy().reset()
 
 
 # Kinds of criteria of which the log has said that they have no compiled form.
-_said: set[str] = set()
+_noted: set[str] = set()
 
 
 def note_interpreted(criterion: Criterion, campaign: CampaignView | None = None) -> None:
@@ -654,10 +658,10 @@ def note_interpreted(criterion: Criterion, campaign: CampaignView | None = None)
         return
     name = type(criterion).__name__
     rule = criterion.compiled if campaign is None else criterion.compiled_in(campaign)
-    if rule is None and name not in _said:
+    if rule is None and name not in _noted:
         import logging
 
-        _said.add(name)
+        _noted.add(name)
         when = "after each label" if campaign is not None else "when each run has ended"
         logging.getLogger("fastal").info(
             "%s has no compiled form here: it is asked in Python, %s", name, when

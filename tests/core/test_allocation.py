@@ -118,6 +118,9 @@ from fastal import Stopper, StopperBatch
 first = np.random.default_rng(0).standard_normal(1000)
 stopper, batch = Stopper(), StopperBatch(4)
 stopper.extend(first)
+latched = stopper.copy()._tracker
+latched.held = True
+latched.latch()  # as a refit does
 for value in first[:200].tolist():
     batch.push([value] * 4)
 before = (stopper.bounds.tolist(), stopper.n_runs, stopper.median, stopper.p_value, stopper.stopped_at)
@@ -132,6 +135,11 @@ try:
     print("taken")
 except MemoryError as error:
     print(error)
+try:
+    latched.extend(more, bytearray(len(more)))
+    print("taken")
+except MemoryError:
+    assert (latched.n_pushed, latched.stopped_at) == (1000, 1000), latched.stopped_at
 resource.setrlimit(resource.RLIMIT_AS, (used, most))
 pushed = 200
 try:

@@ -138,6 +138,11 @@ def test_hyper_parameters_learnt_on_the_way(client):
         assert_same_run(run, expected)
         assert len(run.refits) == len(expected.refits) > 3
         np.testing.assert_allclose(run.errors, expected.errors, rtol=1e-9)
+    # a criterion that has to be asked in Python once there is a model
+    settings = {"stopper": MaxVariance(0.02), "max_labels": 60, "seed": 2}
+    expected = learn(X, y, **settings)
+    assert expected.stopped
+    assert_same_run(learn(D, y, **settings), expected)
 
 
 @pytest.mark.long

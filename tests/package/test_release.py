@@ -104,7 +104,7 @@ def test_every_line_to_change_from_does_so_for_a_reason():
 
 def test_every_deprecation_names_its_end():
     texts = []
-    for path in sorted((ROOT / "fastal").rglob("*.py")):
+    for path in sorted(Path(fastal.__file__).parent.rglob("*.py")):
         texts += deprecations(path.read_text("utf-8"))
     assert len(texts) == 2
     assert unending(texts) == []
