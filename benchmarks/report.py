@@ -164,7 +164,7 @@ def cells(row: Row) -> list[str]:
     if row.asked is not None:
         asked = digits(row.asked)
     if row.possible is not None:
-        share = f"{100 * row.possible / row.ours:.2g} % ({row.limit})"
+        share = f"{digits(100 * row.possible / row.ours)} % ({row.limit})"
     return [row.what, seconds(row.ours), peer, gain, asked, share]
 
 
@@ -230,7 +230,7 @@ def _draw_shares(ax: Axes, rows: list[Row]) -> None:
         share = 100 * row.possible / row.ours
         ax.barh(i, share, color=SHARE, height=0.6)
         ax.annotate(
-            f"{share:.2g} %  {row.limit}", (share, i), (4, 0), textcoords="offset points",
+            f"{digits(share)} %  {row.limit}", (share, i), (4, 0), textcoords="offset points",
             va="center", fontsize=8,
         )  # fmt: skip
     ax.set_xlim(0, 250)

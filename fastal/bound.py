@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -96,12 +97,11 @@ def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> fl
     if shape == ():
         _check(*arrays)
         return float(_gp_kl_scalar(*(float(array) for array in arrays)))
-    from fastal._core.bound_array import gp_kl_array
-
+    kernel, block = _array_kernel()
     out = np.empty(math.prod(shape))
-    m, s, label, w = (_flat(array, shape) for array in arrays)
+    m, s, label, w = (_flat(array, shape, block) for array in arrays)
     # The kernel counts what is wrong; only if there is something, look for it.
-    if gp_kl_array(m, s, label, w, out) > 0:
+    if kernel(m, s, label, w, out) > 0:
         _check(*arrays)
     return out.reshape(shape)
 
@@ -161,13 +161,19 @@ def _common_shape(arrays: list[Array]) -> tuple[int, ...]:
         raise ValueError(f"`mean`, `var`, `y`, `noise` do not fit together: {listed}") from None
 
 
-def _flat(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return the array for the kernel: contiguous, writable, of full size or a block of copies."""
-    from fastal._core.bound_array import BLOCK
+@cache
+def _array_kernel() -> tuple[Any, int]:
+    """Return the kernel for arrays and the size of its blocks: once, it needs Numba."""
+    from fastal._core.bound_array import BLOCK, gp_kl_array
 
+    return gp_kl_array, BLOCK
+
+
+def _flat(array: Array, shape: tuple[int, ...], block: int) -> Array:
+    """Return the array for the kernel: contiguous, writable, of full size or a block of copies."""
     size = math.prod(shape)
     if array.size == 1:
-        return np.full(min(size, BLOCK), array.item())
+        return np.full(min(size, block), array.item())
     if array.shape == shape and array.flags.writeable:
         return array.reshape(-1)
     array = np.broadcast_to(array, shape)
