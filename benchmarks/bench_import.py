@@ -80,6 +80,38 @@ class FirstRun:
     track_seconds_of_a_first_run.unit = "s"
 
 
+class Demo:
+    """From `fastal demo` to its first line, with Numba's cache empty or warm."""
+
+    params = (["empty cache", "warm cache"],)
+    param_names = ("state",)
+    timeout = 300
+
+    def track_seconds_to_the_first_line(self, state):
+        """No target: what a newcomer waits for."""
+        with tempfile.TemporaryDirectory() as folder:
+            cold = self._seconds(folder)
+            if state == "empty cache":
+                return cold
+            return statistics.median(self._seconds(folder) for _ in range(3))
+
+    track_seconds_to_the_first_line.unit = "s"
+
+    def _seconds(self, cache):
+        begin = perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-m", "fastal", "demo"],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"NUMBA_CACHE_DIR": cache},
+        ) as demo:
+            line = demo.stdout.readline()
+            seconds = perf_counter() - begin
+            demo.stdout.read()
+        if not line.startswith(b"answer"):
+            raise RuntimeError(f"the demo begins with {line}")
+        return seconds
+
+
 class FirstUse:
     """A first `learn` with nothing compiled yet, over a first fit of scikit-learn."""
 

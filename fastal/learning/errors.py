@@ -10,7 +10,7 @@ from fastal._core.predictive import add_densities
 from fastal._threads import one_blas_thread
 from fastal._types import Array
 from fastal.learning.eager import EagerSelection
-from fastal.learning.gaussian import MANY
+from fastal.learning.gaussian import by_panels
 from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _write_errors(
     """Write the errors after `first` labels and more."""
     t, m = selection.n_labels, len(y)
     Z = gp.prior.scale("test", X)
-    if m >= MANY:
+    if by_panels(m, t):
         densities, squares = selection.error_sums(Z, y, threads, predictive=True, since=first)
     else:
         densities, squares = np.zeros(t), np.zeros(t)

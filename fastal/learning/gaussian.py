@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 # the number of threads, and so no sum does.
 SHARE = 8 * selection_lazy.ROWS
 
-# Test rows from which on panels pay for the matrices that belong to them.
-MANY = 1024
+# Test rows, and products, from which on panels pay for the matrices that belong to them, and for
+# kernels that would have to be compiled.
+MANY, MUCH = 1024, 50_000_000
+
+
+def by_panels(rows: int, labels: int) -> bool:
+    """Whether the errors of so many test rows are computed by the products of panels."""
+    return rows >= MANY and rows * labels**2 >= MUCH
 
 
 class GaussianSelection(ABC):
@@ -215,7 +221,7 @@ class GaussianSelection(ABC):
     def test_errors_scaled(self, Z: Array, y: Array, threads: int) -> ErrorCurves:
         """Return `test_errors` for inputs that are divided by the length scales, (d, m)."""
         m, noise = len(y), self.gp.noise
-        if m >= MANY:
+        if by_panels(m, self.n_labels):
             totals, squares = self.error_sums(Z, y, threads)
         else:
             totals, squares = self._few_error_sums(Z, y, threads)

@@ -165,8 +165,10 @@ def fault_of_pip(words):
 def fault_of(command):
     """Say what is wrong with one command of a `sh` block; nothing is run."""
     words = shlex.split(command, comments=True)
-    while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):  # variables of the environment
+    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):  # variables of the environment
         words.pop(0)
+    if not words:  # a variable of the shell
+        return ""
     program, *rest = words
     if program == "fastal":
         return fault_of_fastal(rest)
