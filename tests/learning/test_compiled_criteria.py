@@ -236,7 +236,7 @@ def stepping_out(caplog):
 
 
 def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
-    monkeypatch.setattr(protocol, "_said", set())
+    monkeypatch.setattr(protocol, "_noted", set())
     X, y = _data(30)
     with caplog.at_level(logging.INFO, logger="fastal"):
         learn(X, y, gp=GP, stopper=Stopper() | MaxVariance(0.1) | LookAhead(), seed=0)
