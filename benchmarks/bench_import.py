@@ -62,6 +62,15 @@ print(model.predict(X, return_std=True)[1].max())
 """
 
 
+def _with_cache(state, seconds):
+    """Return what `seconds` measures with a folder for compiled code, empty or not."""
+    with tempfile.TemporaryDirectory() as folder:
+        cold = seconds(folder)
+        if state == "empty cache":
+            return cold
+        return statistics.median(seconds(folder) for _ in range(3))
+
+
 class FirstRun:
     """A process whose first `learn` is timed, with Numba's cache empty or warm."""
 
@@ -71,11 +80,7 @@ class FirstRun:
 
     def track_seconds_of_a_first_run(self, state):
         """No target: what a user waits for."""
-        with tempfile.TemporaryDirectory() as folder:
-            cold = process_seconds(FIRST_RUN, folder)
-            if state == "empty cache":
-                return cold
-            return statistics.median(process_seconds(FIRST_RUN, folder) for _ in range(3))
+        return _with_cache(state, lambda folder: process_seconds(FIRST_RUN, folder))
 
     track_seconds_of_a_first_run.unit = "s"
 
@@ -89,11 +94,7 @@ class Demo:
 
     def track_seconds_to_the_first_line(self, state):
         """No target: what a newcomer waits for."""
-        with tempfile.TemporaryDirectory() as folder:
-            cold = self._seconds(folder)
-            if state == "empty cache":
-                return cold
-            return statistics.median(self._seconds(folder) for _ in range(3))
+        return _with_cache(state, self._seconds)
 
     track_seconds_to_the_first_line.unit = "s"
 

@@ -27,12 +27,12 @@ from fastal._core.tracker cimport (
 
 
 cdef inline int64_t joined(RuleKind kind, int64_t found, int64_t at) noexcept nogil:
-    # The stop of members so far, and that of the next. ANY: the first one; ALL: the last one, if
-    # none is missing. -1 stands for no member yet.
-    if found == -1 or found == at:
+    # The stop of the members so far, and that of the next; 0 for none, -1 for no member yet.
+    # ANY: the first stop; ALL: the last one, if none is missing.
+    if found == -1:
         return at
     if found == 0 or at == 0:
-        return 0 if kind == RULE_ALL else found + at
+        return 0 if kind == RULE_ALL else max(found, at)
     return max(found, at) if kind == RULE_ALL else min(found, at)
 
 
@@ -119,13 +119,14 @@ cdef int64_t give(Rule *rule, double value, double variance) noexcept nogil:
 
 
 cdef int rule_push(Rule *rule, double value, double variance) noexcept nogil:
-    cdef bint before = rule.stopped
+    cdef bint before
     cdef int64_t at
     cdef int status
     if rule.kind == RULE_RUNS:          # the usual case, without a detour
         before = rule.tracker.stopped_at > 0
         status = tracker_push(rule.tracker, value)
         return status if status < 0 else rule.tracker.stopped_at > 0 and not before
+    before = rule.stopped
     if not rule_reserve(rule):
         return -1
     at = give(rule, value, variance)

@@ -145,16 +145,19 @@ class Measured(Criterion):
     def copy(self) -> Self:
         """Return an independent criterion in the same state."""
         history, n, at = self._steps
-        return self._with_steps(history[:n], n, at) or super().copy()
+        return self._with_steps(history[:n], n, at) if self._is_simple else super().copy()
 
     def fresh(self) -> Self:
         """Return one with the same settings that has seen nothing."""
-        return self._with_steps([], 0, None) or super().fresh()
+        return self._with_steps([], 0, None) if self._is_simple else super().fresh()
 
-    def _with_steps(self, history: list[float], n: int, at: int | None) -> Self | None:
-        """Return one with the same threshold and these steps; None if there is more to it."""
-        if not self._ours or vars(self).keys() != {"threshold", "_steps"}:
-            return None
+    @property
+    def _is_simple(self) -> bool:
+        """Whether a threshold and steps are all there is to it."""
+        return self._ours and vars(self).keys() == {"threshold", "_steps"}
+
+    def _with_steps(self, history: list[float], n: int, at: int | None) -> Self:
+        """Return one with the same threshold and these steps."""
         new = self._twin()
         new._steps = history, n, at
         return new
