@@ -227,6 +227,11 @@ class Campaign:
         """Whether there are hyper-parameters: from the beginning, or since the first fit."""
         return self.gp is not None
 
+    @property
+    def compilable(self) -> bool:
+        """Whether labels given as an array need no Python in between."""
+        return self._compiled_rule() is not None
+
     def _compiled_rule(self) -> CompiledRule | None:
         """Return the criterion as a compiled loop sees it; None if Python is needed in between."""
         if not self._selection.compilable or callable(self.acquisition):

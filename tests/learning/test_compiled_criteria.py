@@ -259,3 +259,19 @@ def test_ask_and_tell_is_the_same_as_the_loop():
         while not learner.finished:
             learner.tell(y[learner.ask()])
         assert json.dumps(learner.stopper.to_dict()) == json.dumps(run.stopper.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("criterion", "acquisition", "said"),
+    [
+        (Stopper(), "max_variance", True),
+        (Stopper() | MaxVariance(0.1), "max_variance", True),
+        (Stopper(), lambda mean, var: var, False),
+    ],
+    ids=["stopper", "combination", "callable"],
+)
+def test_a_learner_says_whether_it_needs_python(criterion, acquisition, said):
+    learner = ActiveLearner(
+        np.arange(9.0), gp=GaussianProcess(), stopper=criterion, acquisition=acquisition
+    )
+    assert learner.compilable is said
