@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -57,3 +58,12 @@ def cloned(value: Any) -> Any:
     if hasattr(value, "__sklearn_clone__") and not isinstance(value, type):
         return value.__sklearn_clone__()
     return deepcopy(value)
+
+
+def plain(value: Any) -> Any:
+    """Return a setting as JSON has it: numbers of NumPy and fractions as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, bool | int | float):
+        return value
+    return float(value) if isinstance(value, Real) else value

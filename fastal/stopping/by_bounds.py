@@ -91,14 +91,6 @@ def _saved_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.item()
-    known = value is None or isinstance(value, bool | int | float | str)
-    return value if known else float(value)  # a Fraction
-
-
 def recompute_from(
     criterion: Criterion, model: Any, initial: int, order: Any, X: Any, y: Any
 ) -> bool:
@@ -657,7 +649,7 @@ class ByBounds(Criterion):
         return self._at_once(self._saved)
 
     def _saved(self) -> dict[str, Any]:
-        settings = {name: _plain(getattr(self, name)) for name in self._settings}
+        settings = {name: _params.plain(getattr(self, name)) for name in self._settings}
         left, level = self._at_stop
         return {
             "kind": type(self).__name__,

@@ -170,7 +170,7 @@ class Measured(Criterion):
         return {
             "kind": type(self).__name__,
             "version": FORMAT,
-            **{name: _plain(getattr(self, name)) for name in self._settings},
+            **{name: _params.plain(getattr(self, name)) for name in self._settings},
             "history": _listed(self._measures()),
         }
 
@@ -188,7 +188,3 @@ class Measured(Criterion):
 
 def _listed(history: list[float]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in history]
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
