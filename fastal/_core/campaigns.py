@@ -70,12 +70,12 @@ def test_errors(
     Zl, factor, part, target, V, used, totals, squares = work
     t = pool.counters[0]
     for j in range(t):
-        point = pool.labels[j]
+        own = pool.columns[pool.labels[j]]
         for f in range(Z.shape[0]):
-            Zl[f, j] = pool.Z[f, point]
+            Zl[f, j] = pool.Z[f, own]
         row = factor[j // PANEL, j % PANEL]
         for k in range(j):
-            row[k] = pool.V[k, point]
+            row[k] = pool.V[k, own]
         row[j] = pool.diagonal[j]
     errors[:t] = 0.0
     rmse[:t] = 0.0

@@ -71,9 +71,12 @@ def draw_pool(Z: Array, y: Array, rows: Ints, pool: Eager, labels: Array, prior:
     """
     for j in range(rows.size):
         labels[j] = y[rows[j]]
+        pool.places[j] = j
+        pool.columns[j] = j
         for f in range(Z.shape[0]):
             pool.Z[f, j] = Z[f, rows[j]]
     pool.mean[:] = prior[0]
     pool.var[:] = prior[1]
     pool.taken[:] = False
     pool.counters[0] = 0
+    pool.counters[1] = rows.size

@@ -3,6 +3,11 @@
 For small pools, where it is the fastest, and for acquisitions that ask for all means and variances.
 A label costs O(t N), spent in loops over points that run in vectors. No sum is reordered: code that
 was compiled in this process and code from the cache then agree to the last digit.
+
+Points stand in columns. Unless somebody asks for all means, a labelled point leaves: it changes
+places with the last column that is brought up to date, and t labels cost O(t (N - t)) each. Its
+own column, up to its label, is a row of L and stays there. Columns are brought up to date by whole
+vectors; those beyond the last one that counts get numbers that nobody reads.
 """
 
 from __future__ import annotations
@@ -26,41 +31,63 @@ from fastal._core.jit import (
 from fastal._core.symbols import rule_asks
 from fastal._types import Array, Ints
 
+# Columns that loops take at a time.
+VECTOR = 16
+
+# Places in `Eager.counters`.
+LABELS, LIVE, LEAVE = 0, 1, 2
+
 
 class Eager(NamedTuple):
-    """All state of a selection; N points of d features, room for T labels."""
+    """All state of a selection; N points of d features in W columns, room for T labels."""
 
-    Z: Array  # (d, N) inputs over length scales
-    V: Array  # (T, N) row t: L^-1 k(labels, .)[t]
-    mean: Array  # (N,)
-    var: Array  # (N,)
+    Z: Array  # (d, W) inputs over length scales, column by column
+    V: Array  # (T, W) row t: L^-1 k(labels, .)[t]
+    mean: Array  # (W,)
+    var: Array  # (W,)
+    places: Ints  # (N,) which point stands in a column
+    columns: Ints  # (N,) in which column a point stands
     taken: NDArray[np.bool_]  # (N,) whether the point is labelled
     labels: Ints  # (T,) points in the order of their labels
     diagonal: Array  # (T,) L_tt
     residuals: Array  # (T,) z = L^-1 (y - mean)
     y: Array  # (T,) the labels
     bounds: Array  # (T,) r_t of each
-    counters: Ints  # (1,) number of labels
+    counters: Ints  # (3,) labels; columns that are brought up to date; whether labelled ones leave
 
 
-def new_eager(Z: Array, capacity: int, amplitude: float, mean: float) -> Eager:
-    """Return the state before the first label."""
-    n = Z.shape[1]
-    means, variances = np.empty(n), np.empty(n)
+def padded(n: int) -> int:
+    """Return a number of columns in whole vectors."""
+    return (n + VECTOR - 1) // VECTOR * VECTOR
+
+
+def new_eager(
+    Z: Array, capacity: int, amplitude: float, mean: float, all_means: bool = False
+) -> Eager:
+    """Return the state before the first label.
+
+    Z : (d, N), copied.  all_means : whether labelled points are brought up to date as well.
+    """
+    d, n = Z.shape
+    width = padded(n)
+    columns, means, variances = np.zeros((d, width)), np.empty(width), np.empty(width)
+    columns[:, :n] = Z
     means.fill(mean)
     variances.fill(amplitude)
     return Eager(
-        Z,
-        np.empty((capacity, n)),
+        columns,
+        np.empty((capacity, width)),
         means,
         variances,
+        np.arange(n),
+        np.arange(n),
         np.zeros(n, dtype=np.bool_),
         np.empty(capacity, dtype=np.int64),
         np.empty(capacity),
         np.empty(capacity),
         np.empty(capacity),
         np.empty(capacity),
-        np.zeros(1, dtype=np.int64),
+        np.array([0, n, not all_means], dtype=np.int64),
     )
 
 
@@ -98,18 +125,41 @@ def take_label(
     Z: Array,
     V: Array,
     t: int,
-    i: int,
+    p: int,
+    live: int,
     pivot: float,
     residual: float,
     mean: Array,
     var: Array,
 ) -> None:
-    """Compute row t of V, of point i, and take the label into all means and variances."""
-    row = V[t]
-    squared_distances(Z, 0, row.size, Z, i, row)
+    """Compute row t of V, of the point in column p, and take the label into means and variances."""
+    width = (live + VECTOR - 1) // VECTOR * VECTOR
+    row = V[t][:width]
+    squared_distances(Z, 0, width, Z, p, row)
     from_squares(kind, amplitude, row)
-    subtract_rows(V, t, i, row)
+    subtract_rows(V, t, p, row)
     update_posterior(row, pivot, residual, mean, var)
+
+
+@jit_part
+def exchange(
+    Z: Array, V: Array, t: int, p: int, q: int, mean: Array, var: Array, places: Ints, columns: Ints
+) -> None:
+    """Let the point in column q move to column p, and the labelled one there to q.
+
+    Mean and variance of the labelled one are nobody's business.
+    """
+    for f in range(Z.shape[0]):
+        z = Z[f]
+        z[p], z[q] = z[q], z[p]
+    for r in range(t):
+        v = V[r]
+        v[p], v[q] = v[q], v[p]
+    mean[p] = mean[q]
+    var[p] = var[q]
+    labelled, moved = places[p], places[q]
+    places[p], places[q] = moved, labelled
+    columns[moved], columns[labelled] = p, q
 
 
 @jit_borrowing
@@ -117,10 +167,13 @@ def best(pool: Eager) -> int:
     """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
     found = -1
     largest = -math.inf
-    for i in range(pool.var.size):
-        if not pool.taken[i] and pool.var[i] > largest:
-            largest = pool.var[i]
-            found = i
+    for p in range(pool.counters[LIVE]):
+        s = pool.var[p]
+        if s >= largest:
+            i = pool.places[p]
+            if not pool.taken[i] and (s > largest or i < found or found < 0):
+                largest = s
+                found = i
     return found
 
 
@@ -129,18 +182,25 @@ def accept(
     kind: int, amplitude: float, noise: float, pool: Eager, i: int, y: float
 ) -> tuple[int, float]:
     """Label point i; return (status, r_t), the status as in `selection_lazy.accept`."""
-    t = pool.counters[0]
-    status, pivot, residual, r = last_entries(amplitude, pool.var[i], pool.mean[i], y, noise, t)
+    t = pool.counters[LABELS]
+    p = pool.columns[i]
+    status, pivot, residual, r = last_entries(amplitude, pool.var[p], pool.mean[p], y, noise, t)
     if status != 0:
         return status, r
-    take_label(kind, amplitude, pool.Z, pool.V, t, i, pivot, residual, pool.mean, pool.var)
+    live = pool.counters[LIVE]
+    if pool.counters[LEAVE] != 0:
+        live -= 1
+        exchange(pool.Z, pool.V, t, p, live, pool.mean, pool.var, pool.places, pool.columns)
+        pool.counters[LIVE] = live
+        p = live
+    take_label(kind, amplitude, pool.Z, pool.V, t, p, live, pivot, residual, pool.mean, pool.var)
     pool.diagonal[t] = pivot
     pool.residuals[t] = residual
     pool.labels[t] = i
     pool.taken[i] = True
     pool.y[t] = y
     pool.bounds[t] = r
-    pool.counters[0] = t + 1  # the last of all: now there is one more
+    pool.counters[LABELS] = t + 1  # the last of all: now there is one more
     return 0, r
 
 
@@ -158,7 +218,7 @@ def run(
     past_stop: bool,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops (see `selection_lazy.run`)."""
-    t = pool.counters[0]
+    t = pool.counters[LABELS]
     asks = rule != 0 and rule_asks(rule) != 0
     i = -1
     while t < target:
@@ -175,8 +235,8 @@ def run(
             s = 0.0
             if asks:  # for the best one, which comes next
                 i = best(pool)
-                if i >= 0 and pool.var[i] > 0.0:
-                    s = pool.var[i]
+                if i >= 0:
+                    s = max(0.0, pool.var[pool.columns[i]])
             if stops(rule, r, s) and not past_stop:
                 return STOPPED, 0
     return DONE, 0

@@ -48,11 +48,13 @@ def choose(
         return ClassSelection(gp, points, order, n_initial, capacity)
     if isinstance(gp, BayesianLogistic):
         return ManyClassSelection(gp, points, order, n_initial, capacity, acquisition == "entropy")
-    lazy = is_lazy(len(points), capacity) and not callable(acquisition)
-    kind = lazy_selection(len(points)) if lazy else EagerSelection
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )
+    if callable(acquisition):
+        return EagerSelection(gp, scaled, order, n_initial, capacity, all_means=True)
+    lazy = is_lazy(len(points), capacity)
+    kind = lazy_selection(len(points)) if lazy else EagerSelection
     return kind(gp, scaled, order, n_initial, capacity)
 
 

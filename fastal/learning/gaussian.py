@@ -135,7 +135,7 @@ class GaussianSelection(ABC):
     def posterior(self) -> tuple[Array, Array]:
         """Return mean and variance of every point."""
         # V_i.z and V_i.V_i over what is known of each row would do; who asks is given eager state
-        raise TypeError("means of all points need the eager selection")
+        raise TypeError("means of all points need an eager selection that was made for them")
 
     def largest_variance(self) -> float:
         """Return the largest variance of an unlabelled point; 0.0 if there is none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from fastal import _memory
 from fastal._core import selection_eager, selection_lazy
 from fastal._core.chunks import CHUNK
@@ -71,7 +73,7 @@ class StagedSelection(EagerSelection, LazySelection):
         for name in self._by_label:
             getattr(pool, name)[:t] = getattr(early, name)[:t]
         pool.Zl[:, :t] = self.Z[:, early.labels[:t]]
-        pool.base[:], pool.taken[:] = early.var, early.taken
+        pool.base[early.places], pool.taken[:] = early.var[: self.n], early.taken
         pool.counters[selection_lazy.LABELS] = pool.counters[selection_lazy.COMPLETE] = t
         self.state = pool
         try:
@@ -79,12 +81,19 @@ class StagedSelection(EagerSelection, LazySelection):
         except BaseException:
             self.state = early
             raise
-        self.chunks[0][:, :t] = early.V[:t].T
+        columns = self.chunks[0]
+        columns[early.places, :t] = early.V[:t, : self.n].T
+        # of a labelled point the row of L; what comes after it was not brought up to date
+        columns[early.labels[:t], :t] = np.tril(columns[early.labels[:t], :t], -1)
         selection_lazy.close_panel(self.state)
 
     def best(self) -> int:
         """Return the unlabelled point of largest variance, the lowest index among equals."""
         return self._stage.best(self)
+
+    def largest_variance(self) -> float:
+        """Return the largest variance of an unlabelled point; 0.0 if there is none."""
+        return self._stage.largest_variance(self)
 
     def _accept(self, index: int, y: float, noise: float) -> tuple[int, float]:
         if self._stage is EagerSelection and self.n_labels == self.early:
@@ -112,8 +121,8 @@ class StagedSelection(EagerSelection, LazySelection):
         self._stage._factor_rows(self, first, last, out)
 
     def frozen(self) -> Self:
-        """Return another one that later labels do not change; the factor's columns are shared."""
-        return (GaussianSelection if self._stage is EagerSelection else LazySelection).frozen(self)
+        """Return another one that later labels do not change."""
+        return self._stage.frozen(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(vars(self)) if self._stage is EagerSelection else super().__getstate__()
