@@ -1,17 +1,21 @@
 """The bound of one label, in O(1), for scalars and for arrays.
 
-Layers: `log1p_excess` and `square_term` are scalars without a branch that would keep a loop from
-being vectorised; `gp_kl_scalar` is what compiled callers use; `gp_kl_array` is the loop.
+Layers: `log1p_excess` and `gp_kl_fast` are formulas without a branch that would keep a loop from
+being vectorised; `gp_kl_scalar` is what compiled callers use; `gp_kl_array` is the loop. The rare
+square term that leaves the range of doubles on its way is that of the twin, `bound_scalar`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from fastal._core.dots import dots
-from fastal._core.jit import jit, jit_fused, jit_fused_part
+from fastal._core.formula import bits, double, formula
+from fastal._core.jit import jit, jit_fused, jit_part
+from fastal._core.symbols import square_term
 from fastal._types import Array
 
 # 1 + u = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2): adding ROUND to the bits of a double
@@ -59,20 +63,19 @@ ZERO = np.uint64(0)
 BLOCK = 512
 
 
-@jit_fused_part
-def log1p_excess(u: float) -> float:
+@formula
+def log1p_excess(u: Any) -> Any:
     """Return ``u - log1p(u)`` for ``-1 < u < 1e300`` with full relative precision (3e-15).
 
     Below the cut-off ``1 + u < sqrt(2)`` (and above ``sqrt(1/2)``), where the two terms cancel,
     k is 0 and f is u, and what is left is the series of atanh; from there on the difference loses
     less than a factor of six. One formula serves both: there is no branch to mispredict.
     """
-    t = np.float64(1.0 + u)
-    bits = t.view(np.uint64)
-    biased = (bits + ROUND) >> SHIFT
-    k = np.uint64(biased | TWO52).view(np.float64) - TWO52_AND_BIAS
+    t = 1.0 + u
+    biased = (bits(t) + ROUND) >> SHIFT
+    k = double(biased | TWO52) - TWO52_AND_BIAS
     # 2^-k
-    down = np.uint64((TWICE_BIAS - biased) << SHIFT).view(np.float64)
+    down = double((TWICE_BIAS - biased) << SHIFT)
     # 1 + f = (1 + u) 2^-k; the second term gives back the digits that 1 + u has lost
     f = (t * down - 1.0) + (u - (t - 1.0)) * down
     # log(1 + f) = 2 atanh(s) = 2s + s q,  s = f / (2 + f)
@@ -83,59 +86,25 @@ def log1p_excess(u: float) -> float:
     return ((u - f) - k * LN2) + s * (f - q)
 
 
-@jit_fused_part
-def square_term(var: float, noise: float, d: float) -> float:
-    """Return ``1/2 var d^2 / (noise (var + noise))`` where intermediate results leave the range.
-
-    Mantissas and exponents go separate ways, so that only the result can overflow or underflow.
-    """
-    mv, ev = math.frexp(var)
-    mn, en = math.frexp(noise)
-    md, ed = math.frexp(d)
-    # Of half the sum: var + noise itself may overflow.
-    ms, es = math.frexp(0.5 * var + 0.5 * noise)
-    if not (mv > 0.0) or d == 0.0:
-        return 0.0 * d * d
-    if math.isinf(md):
-        return math.inf
-    exponent = ev + 2 * ed - en - es - 2
-    # Beyond these the result is inf or 0 whatever the mantissas are.
-    if exponent > 1100:
-        return math.inf
-    if exponent < -1200:
-        return 0.0
-    half = exponent // 2
-    quotient = mv * md / mn * (md / ms)
-    # In two steps: ldexp takes each factor where it is a normal number.
-    return quotient * math.ldexp(1.0, half) * math.ldexp(1.0, exponent - half)
-
-
-@jit_fused_part
-def gp_kl_fast(mean: float, var: float, y: float, noise: float) -> tuple[float, float, bool]:
+@formula
+def gp_kl_fast(mean: Any, var: Any, y: Any, noise: Any) -> Any:
     """Return r_t (Eq. 7 without C), u - log(1 + u), and whether r_t can be trusted.
 
     Only that of valid input can be.
     """
     # u = beta s
-    u = np.float64(var / noise)
+    u = var / noise
     d = y - mean
-    p = np.float64(u * (d * d))
-    q = np.float64(p / (var + noise))
+    p = u * (d * d)
+    q = p / (var + noise)
     # r = 1/2 [ u - log(1 + u) ] + 1/2 u d^2 / (s + 1/beta)
-    excess = log1p_excess(u)
+    excess = log1p_excess.on(u)
     r = 0.5 * excess + 0.5 * q
-    beyond = (u.view(np.uint64) - USUAL) | (p.view(np.uint64) - USUAL) | (q.view(np.uint64) - USUAL)
+    beyond = (bits(u) - USUAL) | (bits(p) - USUAL) | (bits(q) - USUAL)
     return r, excess, (beyond >> USUAL_BITS) == ZERO
 
 
-@jit_fused_part
-def gp_kl_rare(mean: float, var: float, y: float, noise: float, excess: float) -> float:
-    """Return r_t where intermediate results leave the usual range: no variance, no residual, ..."""
-    u = var / noise
-    return 0.5 * (u if u > 1e300 else excess) + square_term(var, noise, y - mean)
-
-
-@jit_fused
+@jit_part
 def gp_kl_scalar(mean: float, var: float, y: float, noise: float) -> float:
     """Return r_t = KL(q_t || q_{t+1}) of a Gaussian process, without C (Eq. 7, Appendix B).
 
@@ -145,7 +114,9 @@ def gp_kl_scalar(mean: float, var: float, y: float, noise: float) -> float:
     r, excess, usual = gp_kl_fast(mean, var, y, noise)
     if usual:
         return r
-    return gp_kl_rare(mean, var, y, noise, excess)
+    # no variance, no residual, or what leaves the range of doubles on the way
+    u = var / noise
+    return 0.5 * (u if u > 1e300 else excess) + square_term(var, noise, y - mean)
 
 
 @jit_fused

@@ -1,7 +1,7 @@
 # The bound of one label (Eq. 7 without C): the twin of bound_array.py, for calls from Python that
 # cannot wait for a Numba dispatch, and for code that must not import Numba.
 
-from libc.math cimport INFINITY, frexp, isfinite, ldexp, log1p
+from libc.math cimport INFINITY, frexp, isfinite, isnan, ldexp, log1p
 
 
 cdef double log1p_excess(double u) noexcept nogil:
@@ -24,10 +24,10 @@ cdef double square_term(double var, double noise, double d) noexcept nogil:
     cdef int ev, en, ed, es, e, half
     cdef double mv = frexp(var, &ev), mn = frexp(noise, &en), md = frexp(d, &ed)
     cdef double ms = frexp(0.5 * var + 0.5 * noise, &es), q
-    if var == 0 or d == 0:
-        return 0
+    if not (var > 0) or d == 0:
+        return d if isnan(d) else 0
     if not isfinite(d):
-        return INFINITY
+        return d * d
     e = ev + 2 * ed - en - es - 2
     if e > 1100:
         return INFINITY

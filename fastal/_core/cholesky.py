@@ -84,7 +84,8 @@ def last_entries(
     if not (s + noise > PIVOT_ROUNDING * (amplitude + noise)):
         return t + 1, math.nan, math.nan, math.nan
     # The exact s is not negative; what is left below zero is rounding.
-    s = max(s, 0.0)
+    if s < 0.0:
+        s = 0.0
     pivot = math.sqrt(s + noise)
     # z_t = (y - mu) / L_tt
     white = (y - mu) / pivot

@@ -7,12 +7,15 @@ Inputs are divided by their length scale once, when they are stored, and lie fea
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.dots import dots
+from fastal._core.formula import bits, choose, double, formula, square_root
 from fastal._core.jit import jit, jit_fused, jit_fused_part
+from fastal._core.views import part, row_part
 
 Array = NDArray[np.float64]
 
@@ -45,26 +48,42 @@ Q8 = 2.7620075879983367e-07
 Q9 = 2.5100375832561234e-08
 
 
-@jit_fused_part
-def exp_negative(x: float) -> float:
+@formula
+def exp_negative(x: Any) -> Any:
     """Return ``exp(x)`` for ``x <= 0`` to two units in the last place; 0 below -708.
 
     The library's exp is a call an element; this one is arithmetic only and runs in vectors.
     """
-    shifted = np.float64(x * LOG2E + TO_INTEGER)
+    shifted = x * LOG2E + TO_INTEGER
     k = shifted - TO_INTEGER
     r = (x - k * LN2_HIGH) - k * LN2_LOW
     q = Q4 + r * (Q5 + r * (Q6 + r * (Q7 + r * (Q8 + r * Q9))))
     e = 1.0 + (r + r * r * (Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * q)))))
     # 2^k: the low bits of `shifted` hold k, the shift drops everything else.
-    power = np.uint64((shifted.view(np.uint64) + BIAS) << SHIFT).view(np.float64)
-    return 0.0 if x < -708.0 else e * power
+    power = double((bits(shifted) + BIAS) << SHIFT)
+    return choose(x < -708.0, 0.0, e * power)
 
 
-@jit_fused_part
-def capped(r: float) -> float:
+@formula
+def rbf(amplitude: Any, rr: Any) -> Any:
+    """Return k from the squared distance r^2: a exp(-r^2 / 2)."""
+    return amplitude * exp_negative.on(-0.5 * rr)
+
+
+@formula
+def capped(r: Any) -> Any:
     """Return r, at most 800: exp(-r) is 0 there, and inf times 0 would be NaN."""
-    return 800.0 if r > 800.0 else r
+    return choose(r > 800.0, 800.0, r)
+
+
+@formula
+def matern(amplitude: Any, root: Any, linear: Any, square: Any, rr: Any) -> Any:
+    """Return k = a p(s) exp(-s), s a multiple of r: one formula for all.
+
+    p = 1;  1 + sqrt(3) r;  1 + sqrt(5) r + 5 r^2 / 3
+    """
+    s = capped.on(root * square_root(rr))
+    return amplitude * (1.0 + linear * s + square * (s * s / 3.0)) * exp_negative.on(-s)
 
 
 @jit_fused_part
@@ -72,17 +91,13 @@ def from_squares(kind: int, amplitude: float, squares: Array) -> None:
     """Turn squared scaled distances into covariances, in place."""
     if kind == RBF:
         for j in range(squares.size):
-            # k = a exp(-r^2 / 2)
-            squares[j] = amplitude * exp_negative(-0.5 * squares[j])
+            squares[j] = rbf(amplitude, squares[j])
         return
-    # k = a p(s) exp(-s), s a multiple of r: one loop for all, of which less has to be compiled
     root = SQRT5 if kind == MATERN52 else SQRT3 if kind == MATERN32 else 1.0
     linear = 0.0 if kind == MATERN12 else 1.0
     square = 1.0 if kind == MATERN52 else 0.0
     for j in range(squares.size):
-        # p = 1;  1 + sqrt(3) r;  1 + sqrt(5) r + 5 r^2 / 3
-        s = capped(root * math.sqrt(squares[j]))
-        squares[j] = amplitude * (1.0 + linear * s + square * (s * s / 3.0)) * exp_negative(-s)
+        squares[j] = matern(amplitude, root, linear, square, squares[j])
 
 
 @jit_fused_part
@@ -91,16 +106,13 @@ def squared_distances(Z: Array, first: int, last: int, X: Array, c: int, out: Ar
 
     Z : (d, >= last), X : (d, > c), both scaled. out : (>= last,), shares no memory with either.
     """
-    # Slices, and loops that begin at 0: only then does the compiler know that no index counts
-    # from the end, and vectorise.
-    squares = out[first:last]
-    z = Z[0][first:last]
-    x = X[0, c]
+    # Loops that begin at 0: only then does the compiler know that no index counts from the end, and
+    # vectorise.
+    squares = part(out, first, last)
     for j in range(squares.size):
-        difference = z[j] - x
-        squares[j] = difference * difference
-    for f in range(1, Z.shape[0]):
-        z = Z[f][first:last]
+        squares[j] = 0.0
+    for f in range(Z.shape[0]):
+        z = row_part(Z, f, first, last)
         x = X[f, c]
         for j in range(squares.size):
             difference = z[j] - x

@@ -38,6 +38,14 @@ def _kernel_class(plain: Any) -> Any:
 
     class Kernel(plain):  # type: ignore[misc]
         @property
+        def inner(self) -> Any:
+            # not before it is needed: most kernels are not, and each takes part of a millisecond
+            made = self.__dict__.get("_inner")
+            if made is None:
+                made = self._inner = njit(**FLAGS | INNER | self.flags)(self.py_func)
+            return made
+
+        @property
         def _numba_type_(self) -> Any:
             return types.Dispatcher(self.inner)
 
@@ -70,7 +78,7 @@ def decorator(part: bool = False, **more: Any) -> Callable[[Function], Function]
         except RuntimeError:  # Numba's word for "no place for the cache"
             _warn_no_cache()
             kernel = njit(**FLAGS | more | {"cache": False})(function)
-        kernel.inner, kernel.flags = njit(**FLAGS | INNER | more)(function), more
+        kernel.flags = more
         if part:
             kernel.targetoptions["inline"] = "always"  # in the eyes of compiled callers
         plain: Any = type(kernel)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from fastal._core import covariance
-from fastal._core.jit import alone, jit
+from fastal._core.covariance import exp_negative
+from fastal._core.jit import jit
 from fastal._core.links import LOGISTIC, PROBIT, SQRT_2PI, SQRT_HALF, logistic, probit
 from fastal._types import Array
 
@@ -29,9 +29,6 @@ DENSITIES = APART * np.exp(-0.5 * STEPS**2) / SQRT_2PI
 
 # Gauss-Legendre rule of 16 nodes on [-1, 1], exact for polynomials of degree 31.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-
-
-exp_negative = alone(covariance.exp_negative)  # fused, unlike what calls it here
 
 
 @jit

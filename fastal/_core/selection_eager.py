@@ -29,6 +29,7 @@ from fastal._core.jit import (
     keeping_the_gil,
 )
 from fastal._core.symbols import rule_asks
+from fastal._core.views import row_part
 from fastal._types import Array, Ints
 
 # Columns that loops take at a time.
@@ -94,16 +95,18 @@ def new_eager(
 @jit_fused_part
 def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
     """Subtract ``sum_{r<t} V_ri V_r`` from `row`; four rows at a time save three passes of four."""
+    n = row.size
     unrolled = t - t % 4
     for r in range(0, unrolled, 4):
-        v0, v1, v2, v3 = V[r], V[r + 1], V[r + 2], V[r + 3]
-        c0, c1, c2, c3 = v0[i], v1[i], v2[i], v3[i]
-        for j in range(row.size):
+        v0, v1 = row_part(V, r, 0, n), row_part(V, r + 1, 0, n)
+        v2, v3 = row_part(V, r + 2, 0, n), row_part(V, r + 3, 0, n)
+        c0, c1, c2, c3 = V[r, i], V[r + 1, i], V[r + 2, i], V[r + 3, i]
+        for j in range(n):
             row[j] -= c0 * v0[j] + c1 * v1[j] + c2 * v2[j] + c3 * v3[j]
     for r in range(unrolled, t):
-        v0 = V[r]
-        c0 = v0[i]
-        for j in range(row.size):
+        v0 = row_part(V, r, 0, n)
+        c0 = V[r, i]
+        for j in range(n):
             row[j] -= c0 * v0[j]
 
 
@@ -134,7 +137,7 @@ def take_label(
 ) -> None:
     """Compute row t of V, of the point in column p, and take the label into means and variances."""
     width = (live + VECTOR - 1) // VECTOR * VECTOR
-    row = V[t][:width]
+    row = row_part(V, t, 0, width)
     squared_distances(Z, 0, width, Z, p, row)
     from_squares(kind, amplitude, row)
     subtract_rows(V, t, p, row)
@@ -150,11 +153,9 @@ def exchange(
     Mean and variance of the labelled one are nobody's business.
     """
     for f in range(Z.shape[0]):
-        z = Z[f]
-        z[p], z[q] = z[q], z[p]
+        Z[f, p], Z[f, q] = Z[f, q], Z[f, p]
     for r in range(t):
-        v = V[r]
-        v[p], v[q] = v[q], v[p]
+        V[r, p], V[r, q] = V[r, q], V[r, p]
     mean[p] = mean[q]
     var[p] = var[q]
     labelled, moved = places[p], places[q]
@@ -162,7 +163,7 @@ def exchange(
     columns[moved], columns[labelled] = p, q
 
 
-@jit_borrowing
+@jit_part
 def best(pool: Eager) -> int:
     """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
     found = -1
@@ -218,28 +219,26 @@ def run(
     past_stop: bool,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops (see `selection_lazy.run`)."""
-    t = pool.counters[LABELS]
+    t = told = pool.counters[LABELS]
     asks = rule != 0 and rule_asks(rule) != 0
-    i = -1
-    while t < target:
+    while True:
+        i = -1
+        s = 0.0
+        if asks or order.size <= t < target:
+            i = best(pool)
+            if i >= 0 and pool.var[pool.columns[i]] > 0.0:
+                s = pool.var[pool.columns[i]]
+        # a label is told to the rule together with the variance of what comes next
+        if told < t and t > initial and stops(rule, pool.bounds[t - 1], s) and not past_stop:
+            return STOPPED, 0
+        if t >= target:
+            return DONE, 0
         if t < order.size:
             i = order[t]
-        elif i < 0:
-            i = best(pool)
-        status, r = accept(kind, amplitude, noise, pool, i, y[i])
+        status, _ = accept(kind, amplitude, noise, pool, i, y[i])
         if status != 0:
             return FAILED, status
         t += 1
-        i = -1
-        if t > initial:
-            s = 0.0
-            if asks:  # for the best one, which comes next
-                i = best(pool)
-                if i >= 0:
-                    s = max(0.0, pool.var[pool.columns[i]])
-            if stops(rule, r, s) and not past_stop:
-                return STOPPED, 0
-    return DONE, 0
 
 
 # For pools and campaigns so small that all of it takes a tenth of a millisecond.

@@ -58,6 +58,10 @@ rule_asks = _bind("rule_asks", types.int32, types.intp, module=_RULE)
 rule_stopped_at = _bind("rule_stopped_at", types.int64, types.intp, module=_RULE)
 rule_reset = _bind("rule_reset", types.void, types.intp, module=_RULE)
 
+# of the bound, where intermediate results leave the range of doubles: variance, noise, residual
+_BOUND = "fastal._core.bound_scalar"
+square_term = _bind("square_term", types.float64, *[types.float64] * 3, module=_BOUND)
+
 # BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"
 dgemm = _bind("dgemm", types.void, *[types.intp] * 13, module=_BLAS)
