@@ -246,7 +246,7 @@ def interrupted_at(place):
     def trace(frame, event, argument):
         if frame.f_globals is not vars(_threads):
             return None
-        frame.f_trace_opcodes = True
+        frame.f_trace, frame.f_trace_opcodes = trace, True  # in this order for Python 3.13
         looks = event == "call"
         if event == "opcode":
             done = last.get(id(frame))

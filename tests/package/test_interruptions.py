@@ -57,7 +57,8 @@ def interrupted_at(place, call, files):
     def trace(frame, event, argument):
         if frame.f_code.co_filename not in files:
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        # The function first: Python 3.13 looks for it there when it is to trace opcodes.
+        frame.f_trace, frame.f_trace_opcodes, frame.f_trace_lines = trace, True, False
         if event == "opcode":
             # What is raised at the end of a call belongs to the call: elsewhere it would go to
             # another handler than Ctrl-C does.

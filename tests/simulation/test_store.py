@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +167,9 @@ def kill_often(store, times, undisturbed):
             for ending in ("", "-journal"):
                 if os.path.exists(store + ending):
                     shutil.copy(store + ending, copy + ending)
-            if sqlite3.connect(copy).execute("PRAGMA schema_version").fetchone()[0]:
+            with closing(sqlite3.connect(copy)) as file:
+                begun = file.execute("PRAGMA schema_version").fetchone()[0]
+            if begun:
                 now = stored_runs(copy)
                 assert now >= seen  # nothing that was committed is ever lost
                 seen = now
