@@ -102,7 +102,8 @@ class StoredPool(PoolElsewhere):
 
     def column_scales(self) -> tuple[Array, Array]:
         """Return powers of two that fit the columns, and standard deviations over them."""
-        unit = units(np.max([largest(block) for _, block in self.blocks()], axis=0))
+        most: Array = np.array([largest(block) for _, block in self.blocks()]).max(axis=0)
+        unit = units(most)
         n, d = self.shape
         if d == 1:  # no more than the scaled inputs, and in NumPy's order
             column = np.concatenate([block for _, block in self.blocks()])
