@@ -138,12 +138,12 @@ def test_finished_runs_are_kept(name, tables):
 
 
 def test_the_same_command_goes_on(tables, monkeypatch, capsys):
-    call, store, path = interrupted_with_runs("simulate", 20_000, tables)
+    call, store, path = interrupted_with_runs("simulate", 10_000, tables)
     before = count_runs(path)
     monkeypatch.chdir(tables)
     assert main([*call.split(), "--store", store]) == 0
     resumed = capsys.readouterr().out
-    assert before < count_runs(path) == 20_000
+    assert before < count_runs(path) == 10_000
     # the answer is that of a call that nobody interrupted
     assert main(call.split()) == 0
     assert capsys.readouterr().out == resumed

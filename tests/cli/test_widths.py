@@ -76,7 +76,7 @@ CALLS = {
     "reproduce lookahead": (0, "reproduce lookahead --runs 2 --datasets artificial"),
     "reproduce decision": (0, "reproduce decision --runs 2 --datasets artificial --pool 30"),
     "reproduce campaign": (0, "reproduce campaign --runs 1 --datasets artificial --pool 12"),
-    "reproduce classes": (0, "reproduce classes --runs 1 --pool 20 --datasets digits"),
+    "reproduce classes": (0, "reproduce classes --runs 1 --pool 20 --datasets breast_cancer"),
     "warm": (0, "warm"),
 }
 
