@@ -3,7 +3,8 @@
 Noise does not change them. The work runs under callgrind (the valgrind package), which counts each
 instruction executed. What a call costs is the difference of two amounts of work over the difference
 of their sizes, so that imports, set-up and the counting itself drop out. The counts are compared
-with those recorded in `instructions.json`; ``--record`` writes them anew.
+with those recorded in `instructions.json` for this Python (a call of Python itself costs more in
+some than in others), or for the newest one there; ``--record`` writes those of this Python anew.
 
 Left to themselves, compiled kernels, BLAS and Python's hashing follow the machine and the process.
 Here all are held still: Numba compiles for the generic CPU of the architecture, into the same cache
@@ -159,8 +160,11 @@ def counts() -> dict[str, int]:
     }
 
 
-def compare(recorded: dict, counted: dict[str, int], used: dict[str, str]) -> list[str]:
+def compare(record: dict, counted: dict[str, int], used: dict[str, str]) -> list[str]:
     """Print each count beside the recorded one; return what is wrong."""
+    pythons = record["pythons"]
+    newest = max(pythons, key=lambda name: tuple(map(int, name.split("."))))
+    recorded = record | pythons.get(used["python"], pythons[newest])
     other = {name: was for name, was in recorded["tools"].items() if used.get(name) != was}
     tolerance = recorded["tolerance_other_tools"] if other else recorded["tolerance"]
     for name, was in other.items():
@@ -196,14 +200,15 @@ def main(arguments: list[str]) -> int:
         return 0
     counted, used = counts(), tools()
     if options.record:
+        pythons = json.loads(RECORD.read_text())["pythons"]
+        pythons[used["python"]] = {"tools": used, "instructions": counted}
         record = {
             "made by": "python -m benchmarks.instructions --record",
             "unit": "instructions a call, counted by callgrind (see instructions.py)",
             "tolerance": TOLERANCE,
             "tolerance_other_tools": TOLERANCE_OTHER_TOOLS,
-            "tools": used,
             "cases": {case.__name__: case.__doc__ for case in CASES},
-            "instructions": counted,
+            "pythons": dict(sorted(pythons.items())),
         }
         RECORD.write_text(json.dumps(record, indent=2) + "\n")
         print(f"written: {RECORD}")

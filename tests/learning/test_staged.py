@@ -14,7 +14,7 @@ from fastal.learning.lazy import LazySelection
 from fastal.learning.staged import MOST_EARLY, StagedSelection, early_labels
 
 JIT = hasattr(selection_lazy.run, "py_func")
-N = 3_000 if JIT else 1_000
+N = 3_000 if JIT else 300
 SWITCH = early_labels(N)
 GP = GaussianProcess(1.1, 0.01)
 
@@ -38,13 +38,13 @@ def close(a, b):
 
 
 def test_which_pools():
-    assert choose.lazy_selection(N) is StagedSelection
+    assert choose.lazy_selection(3_000) is StagedSelection
     assert choose.lazy_selection(choose.LAZY_POINTS - 1) is LazySelection
     assert choose.lazy_selection(10**6) is LazySelection  # not even one step would be early
     assert 0 < SWITCH <= MOST_EARLY
     for n in (1_000, 2_048, 9_000, 25_000):  # where panels of the lazy selection end
         assert early_labels(n) % 16 == 0
-    assert isinstance(learn_of(N)._selection, StagedSelection)
+    assert isinstance(learn_of(3_000)._selection, StagedSelection)
 
 
 def learn_of(n):
