@@ -12,7 +12,7 @@ from fastal._core.ended import FAILED
 from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, root_mean_square
 from fastal._core.jit import jit
 from fastal._core.seeds import draw_pool
-from fastal._core.selection_eager import run
+from fastal._core.selection_eager import LABELS, run
 from fastal._core.symbols import rule_reset, rule_stopped_at
 from fastal._types import Array, Ints
 
@@ -68,7 +68,7 @@ def test_errors(
     `GaussianSelection.test_errors`.
     """
     Zl, factor, part, target, V, used, totals, squares = work
-    t = pool.counters[0]
+    t = pool.counters[LABELS]
     for j in range(t):
         own = pool.columns[pool.labels[j]]
         for f in range(Z.shape[0]):
@@ -151,7 +151,7 @@ def run_many(
         reason, status = run(
             kind, amplitude, noise, pool, labels, order, initial, target, rule, past_stop
         )
-        t = pool.counters[0]
+        t = pool.counters[LABELS]
         counts[0, r] = t
         counts[1, r] = rule_stopped_at(rule) if rule != 0 else 0
         counts[2, r] = status

@@ -20,7 +20,8 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-DOUBLE, BITS = ir.DoubleType(), ir.IntType(64)
+from fastal._core.emit import DOUBLE, WHOLE
+
 FUSED = ("contract",)
 
 
@@ -33,37 +34,41 @@ class Symbol:
         self.builder, self.value = builder, value
 
     def of(self, other: Any) -> Any:
-        """Return the value of a number or of another symbol of this kind."""
+        """Return the value of another symbol, or of a number."""
         return other.value if isinstance(other, Symbol) else DOUBLE(float(other))
 
-    def _new(self, emit: Callable[..., Any], left: Any, right: Any) -> Symbol:
-        return Symbol(self.builder, emit(self.of(left), self.of(right), flags=FUSED))
+    def emit(self, name: str, left: Any, right: Any) -> Any:
+        """Return the symbol of an operation, by the name of its instruction for integers."""
+        instruction = getattr(self.builder, "f" + name)
+        return Symbol(self.builder, instruction(self.of(left), self.of(right), flags=FUSED))
 
-    def __add__(self, other: Any) -> Symbol:
-        return self._new(self.builder.fadd, self, other)
+    def compare(self, sign: str, other: Any) -> Truth:
+        """Return whether a comparison holds; never of what is no number."""
+        return Truth(self.builder, self.builder.fcmp_ordered(sign, self.value, self.of(other)))
 
-    def __sub__(self, other: Any) -> Symbol:
-        return self._new(self.builder.fsub, self, other)
+    def __add__(self, other: Any) -> Any:
+        return self.emit("add", self, other)
 
-    def __rsub__(self, other: Any) -> Symbol:
-        return self._new(self.builder.fsub, other, self)
+    def __sub__(self, other: Any) -> Any:
+        return self.emit("sub", self, other)
 
-    def __mul__(self, other: Any) -> Symbol:
-        return self._new(self.builder.fmul, self, other)
+    def __rsub__(self, other: Any) -> Any:
+        return self.emit("sub", other, self)
 
-    def __truediv__(self, other: Any) -> Symbol:
-        return self._new(self.builder.fdiv, self, other)
+    def __mul__(self, other: Any) -> Any:
+        return self.emit("mul", self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.emit("div", self, other)
 
     def __neg__(self) -> Symbol:
         return Symbol(self.builder, self.builder.fneg(self.value, flags=FUSED))
 
     def __lt__(self, other: Any) -> Truth:
-        compared = self.builder.fcmp_ordered("<", self.value, self.of(other))
-        return Truth(self.builder, compared)
+        return self.compare("<", other)
 
     def __gt__(self, other: Any) -> Truth:
-        compared = self.builder.fcmp_ordered(">", self.value, self.of(other))
-        return Truth(self.builder, compared)
+        return self.compare(">", other)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -74,33 +79,24 @@ class Bits(Symbol):
     __slots__ = ()
 
     def of(self, other: Any) -> Any:
-        """Return the value of an integer or of other bits."""
-        return other.value if isinstance(other, Symbol) else BITS(int(other))
+        """Return the value of other bits, or of an integer."""
+        return other.value if isinstance(other, Symbol) else WHOLE(int(other))
 
-    def _new(self, emit: Callable[..., Any], left: Any, right: Any) -> Bits:
-        return Bits(self.builder, emit(self.of(left), self.of(right)))
+    def emit(self, name: str, left: Any, right: Any) -> Any:
+        """Return the bits that an instruction gives."""
+        return Bits(self.builder, getattr(self.builder, name)(self.of(left), self.of(right)))
 
-    def __add__(self, other: Any) -> Bits:
-        return self._new(self.builder.add, self, other)
+    def __or__(self, other: Any) -> Any:
+        return self.emit("or_", self, other)
 
-    def __sub__(self, other: Any) -> Bits:
-        return self._new(self.builder.sub, self, other)
+    def __lshift__(self, other: Any) -> Any:
+        return self.emit("shl", self, other)
 
-    def __rsub__(self, other: Any) -> Bits:
-        return self._new(self.builder.sub, other, self)
-
-    def __or__(self, other: Any) -> Bits:
-        return self._new(self.builder.or_, self, other)
-
-    def __lshift__(self, other: Any) -> Bits:
-        return self._new(self.builder.shl, self, other)
-
-    def __rshift__(self, other: Any) -> Bits:
-        return self._new(self.builder.lshr, self, other)
+    def __rshift__(self, other: Any) -> Any:
+        return self.emit("lshr", self, other)
 
     def __eq__(self, other: Any) -> Any:
-        compared = self.builder.icmp_unsigned("==", self.value, self.of(other))
-        return Truth(self.builder, compared)
+        return Truth(self.builder, self.builder.icmp_unsigned("==", self.value, self.of(other)))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -114,7 +110,7 @@ class Truth(Symbol):
 def bits(x: Any) -> Any:
     """Return the bits of a double."""
     if isinstance(x, Symbol):
-        return Bits(x.builder, x.builder.bitcast(x.value, BITS))
+        return Bits(x.builder, x.builder.bitcast(x.value, WHOLE))
     return np.float64(x).view(np.uint64)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -37,13 +37,10 @@ def _kernel_class(plain: Any) -> Any:
     """Return Numba's class of compiled functions, with another face for compiled callers."""
 
     class Kernel(plain):  # type: ignore[misc]
-        @property
+        @cached_property
         def inner(self) -> Any:
             # not before it is needed: most kernels are not, and each takes part of a millisecond
-            made = self.__dict__.get("_inner")
-            if made is None:
-                made = self._inner = njit(**FLAGS | INNER | self.flags)(self.py_func)
-            return made
+            return njit(**FLAGS | INNER | self.flags)(self.py_func)
 
         @property
         def _numba_type_(self) -> Any:

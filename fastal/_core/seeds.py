@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastal._core.jit import jit
+from fastal._core.selection_eager import LABELS, LIVE
 from fastal._types import Array, Ints
 
 if TYPE_CHECKING:
@@ -78,5 +79,5 @@ def draw_pool(Z: Array, y: Array, rows: Ints, pool: Eager, labels: Array, prior:
     pool.mean[:] = prior[0]
     pool.var[:] = prior[1]
     pool.taken[:] = False
-    pool.counters[0] = 0
-    pool.counters[1] = rows.size
+    pool.counters[LABELS] = 0
+    pool.counters[LIVE] = rows.size

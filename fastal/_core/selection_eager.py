@@ -62,6 +62,9 @@ def padded(n: int) -> int:
     return (n + VECTOR - 1) // VECTOR * VECTOR
 
 
+padded_columns = jit_part(padded)  # for compiled callers
+
+
 def new_eager(
     Z: Array, capacity: int, amplitude: float, mean: float, all_means: bool = False
 ) -> Eager:
@@ -136,7 +139,7 @@ def take_label(
     var: Array,
 ) -> None:
     """Compute row t of V, of the point in column p, and take the label into means and variances."""
-    width = (live + VECTOR - 1) // VECTOR * VECTOR
+    width = padded_columns(live)
     row = row_part(V, t, 0, width)
     squared_distances(Z, 0, width, Z, p, row)
     from_squares(kind, amplitude, row)
@@ -150,7 +153,7 @@ def exchange(
 ) -> None:
     """Let the point in column q move to column p, and the labelled one there to q.
 
-    Mean and variance of the labelled one are nobody's business.
+    Mean and variance of the labelled one are not read again.
     """
     for f in range(Z.shape[0]):
         Z[f, p], Z[f, q] = Z[f, q], Z[f, p]
@@ -172,7 +175,7 @@ def best(pool: Eager) -> int:
         s = pool.var[p]
         if s >= largest:
             i = pool.places[p]
-            if not pool.taken[i] and (s > largest or i < found or found < 0):
+            if not pool.taken[i] and (s > largest or i < found):
                 largest = s
                 found = i
     return found

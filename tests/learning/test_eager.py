@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pool_problems import problem
 
 from fastal import GaussianProcess, Stopper
 from fastal._core.selection_eager import VECTOR
@@ -9,12 +10,6 @@ from fastal.learning.eager import EagerSelection
 from fastal.reference.learning import select
 
 KERNELS = ("rbf", "matern12", "matern32", "matern52")
-
-
-def problem(n, d=3):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, d))
-    return X, np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(n)
 
 
 def selection(X, kernel="rbf", **more):
