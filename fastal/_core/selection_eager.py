@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fastal._core.cholesky import last_entries
 from fastal._core.covariance import from_squares, squared_distances
+from fastal._core.elimination import WIDTH, subtract_rows
 from fastal._core.ended import DONE, FAILED, STOPPED, stops
 from fastal._core.jit import (
     jit_borrowing,
@@ -33,7 +34,7 @@ from fastal._core.views import row_part
 from fastal._types import Array, Ints
 
 # Columns that loops take at a time.
-VECTOR = 16
+VECTOR = WIDTH
 
 # Places in `Eager.counters`.
 LABELS, LIVE, LEAVE = 0, 1, 2
@@ -96,24 +97,6 @@ def new_eager(
 
 
 @jit_fused_part
-def subtract_rows(V: Array, t: int, i: int, row: Array) -> None:
-    """Subtract ``sum_{r<t} V_ri V_r`` from `row`; four rows at a time save three passes of four."""
-    n = row.size
-    unrolled = t - t % 4
-    for r in range(0, unrolled, 4):
-        v0, v1 = row_part(V, r, 0, n), row_part(V, r + 1, 0, n)
-        v2, v3 = row_part(V, r + 2, 0, n), row_part(V, r + 3, 0, n)
-        c0, c1, c2, c3 = V[r, i], V[r + 1, i], V[r + 2, i], V[r + 3, i]
-        for j in range(n):
-            row[j] -= c0 * v0[j] + c1 * v1[j] + c2 * v2[j] + c3 * v3[j]
-    for r in range(unrolled, t):
-        v0 = row_part(V, r, 0, n)
-        c0 = V[r, i]
-        for j in range(n):
-            row[j] -= c0 * v0[j]
-
-
-@jit_fused_part
 def update_posterior(row: Array, pivot: float, residual: float, mean: Array, var: Array) -> None:
     """Finish row t of V, and take the label into all means and variances."""
     for j in range(row.size):
@@ -143,7 +126,8 @@ def take_label(
     row = row_part(V, t, 0, width)
     squared_distances(Z, 0, width, Z, p, row)
     from_squares(kind, amplitude, row)
-    subtract_rows(V, t, p, row)
+    for first in range(0, width, VECTOR):
+        subtract_rows(V, t, p, first)
     update_posterior(row, pivot, residual, mean, var)
 
 

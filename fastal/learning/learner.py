@@ -545,20 +545,12 @@ class ActiveLearner(Campaign):
         Run
             A record that later labels do not change.
         """
+        from fastal.learning.run import recorded  # which runs learners
+
         workers = check.threads("threads", threads)
         checked = None if test is None else check_test_set(test, self.points.shape[1])
         with self._lock():
-            return self._run(checked, workers, self.stopper.copy())
-
-    def _run(self, test: tuple[Array, Array] | None, threads: int, stopper: Criterion) -> Run:
-        from fastal.learning.run import Run  # which runs learners
-
-        errors = None
-        if test is not None:
-            from fastal.learning.errors import test_errors
-
-            errors = test_errors(self, *test, threads)
-        return Run(self, errors, test, stopper)
+            return recorded(self, checked, workers, self.stopper.copy())
 
     # keeping ---------------------------------------------------------------------------------
 

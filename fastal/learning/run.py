@@ -335,6 +335,18 @@ def _listed(values: Array) -> list[float | None]:
     return [None if np.isnan(value) else value for value in values.tolist()]
 
 
+def recorded(
+    learner: ActiveLearner, test: tuple[Array, Array] | None, threads: int, stopper: Criterion
+) -> Run:
+    """Return the run of a learner so far; whoever calls has its lock."""
+    errors = None
+    if test is not None:
+        from fastal.learning.errors import test_errors  # kernels that most runs do not need
+
+        errors = test_errors(learner, *test, threads)
+    return Run(learner, errors, test, stopper)
+
+
 def check_source(learner: ActiveLearner, y: Array) -> None:
     """Check labels of all points; warn of those far from a process that will not be fitted."""
     if learner._refits is None:
@@ -457,7 +469,7 @@ def run_campaign(
         with learner._lock():
             # who was called with the learner may go on with it
             stopper = learner.stopper if on_label is None else learner.stopper.copy()
-            run = learner._run(test, workers, stopper)
+            run = recorded(learner, test, workers, stopper)
             if logger.isEnabledFor(logging.INFO):  # a verdict costs more than a message
                 logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
             return run
