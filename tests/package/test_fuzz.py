@@ -87,8 +87,8 @@ def test_damaged_states(name, data):
             assert repr(made)
             saved = made.to_dict()
             assert repr(read(saved).to_dict()) == repr(saved)
-            if isinstance(made, ActiveLearner) and made.n_labels < made.max_labels:
-                assert not made._selection.state.taken[made.ask()]
+            if isinstance(made, ActiveLearner) and made.n_labels < made.most_labels:
+                assert made.unlabelled[made.ask()]
     assert repr(state) == before
 
 
