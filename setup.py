@@ -1,7 +1,9 @@
 """Build the Cython extension; everything else is in pyproject.toml."""
 
 import os
+from pathlib import Path
 
+from Cython import __version__ as cython_version
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
@@ -30,15 +32,24 @@ SANITIZERS = (
     ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZED else []
 )
 
+# What Cython adds to a module that takes memoryviews is three quarters of what there is to compile.
+# The modules share it.
+SHARED = "_cython_shared"
+
+# All of them must come from one release of Cython, also where only some have changed since.
+made = Path("fastal/_core", f"{SHARED}.c")
+ANOTHER = made.exists() and f"Cython {cython_version} " not in made.read_text("utf-8")[:200]
+
 extensions = [
     Extension(
         f"fastal._core.{name}",
-        [f"fastal/_core/{name}.pyx"],
+        [f"fastal/_core/{name}.{'c' if name == SHARED else 'pyx'}"],
         include_dirs=["fastal/include"],
         extra_compile_args=[*FLAGS, *SANITIZERS, *(["-g"] if SANITIZED else [])],
         extra_link_args=SANITIZERS,
     )
     for name in (
+        SHARED,
         "batch",
         "bound_scalar",
         "calibration",
@@ -53,6 +64,11 @@ extensions = [
     )
 ]
 setup(
-    ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, force=FAST),
+    ext_modules=cythonize(
+        extensions,
+        compiler_directives=DIRECTIVES,
+        force=FAST or ANOTHER,
+        shared_utility_qualified_name=f"fastal._core.{SHARED}",
+    ),
     options={"build_ext": {"parallel": len(extensions)}},
 )
