@@ -17,9 +17,8 @@ from numba.extending import intrinsic
 
 from fastal._core.emit import DOUBLE, WHOLE, in_every_lane, loop, vector_at
 
-WIDTH = 16
-LANES = 4
-TOGETHER = 4
+# Columns of a block, doubles of a vector, rows whose products are added up.
+WIDTH, LANES, TOGETHER = 16, 4, 4
 
 VECTOR = ir.VectorType(DOUBLE, LANES)
 
@@ -72,7 +71,7 @@ def _emit(builder: Any, V: Any, stride: Any, t: Any, i: Any, first: Any) -> None
 def _subtract_rows(typing_context: Any, V: Any, t: Any, i: Any, first: Any) -> Any:  # Numba's form
     """Subtract ``sum_{r<t} V_ri V_r`` from row t of V, in the columns from `first` on.
 
-    V : C-contiguous.  i : not one of these columns, or not beyond row t.
+    V : C-contiguous; row t is written in WIDTH columns, rows above are only read.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
