@@ -13,6 +13,7 @@ vectors; those beyond the last one that counts get numbers that nobody reads.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,14 @@ def padded(n: int) -> int:
 padded_columns = jit_part(padded)  # for compiled callers
 
 
+@lru_cache(maxsize=8)
+def first_numbers(n: int) -> Ints:
+    """Return 0, 1, ..., n - 1; to be copied."""
+    numbers = np.arange(n)
+    numbers.flags.writeable = False
+    return numbers
+
+
 def new_eager(
     Z: Array, capacity: int, amplitude: float, mean: float, all_means: bool = False
 ) -> Eager:
@@ -74,9 +83,12 @@ def new_eager(
     Z : (d, N), copied.  all_means : whether labelled points are brought up to date as well.
     """
     d, n = Z.shape
-    width = padded(n)
-    columns, means, variances = np.zeros((d, width)), np.empty(width), np.empty(width)
+    width, numbers = padded(n), first_numbers(n)
+    # NumPy lets the GIL go for every `arange`, and for `zeros` of a kilobyte. Threads with small
+    # campaigns would change places each time, which takes about as long as the compiled part.
+    columns, means, variances = np.empty((d, width)), np.empty(width), np.empty(width)
     columns[:, :n] = Z
+    columns[:, n:] = 0.0
     means.fill(mean)
     variances.fill(amplitude)
     return Eager(
@@ -84,8 +96,8 @@ def new_eager(
         np.empty((capacity, width)),
         means,
         variances,
-        np.arange(n),
-        np.arange(n),
+        numbers.copy(),
+        numbers.copy(),
         np.zeros(n, dtype=np.bool_),
         np.empty(capacity, dtype=np.int64),
         np.empty(capacity),

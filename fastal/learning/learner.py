@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._threads import lock_of
+from fastal._threads import OneWriter
 from fastal._types import Array, Ints
 from fastal.learning import saved
 from fastal.learning.campaign import Campaign, row_names
@@ -21,7 +21,6 @@ from fastal.learning.unfitted import Unfitted
 from fastal.models.weak import LEAST_LABELS
 
 if TYPE_CHECKING:
-    from fastal._threads import OneWriter
     from fastal.learning.inputs import Acquisition, Model
     from fastal.learning.run import Run
     from fastal.stopping.criterion import Criterion
@@ -88,17 +87,17 @@ class ActiveLearner(Campaign):
     (20, [5, 10, 15, 20])
     """
 
-    _writing: OneWriter | None
+    _writing: OneWriter
     _here: threading.local | None = None  # `rows`: what this thread asked for
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a learner with a lock of its own, also one that comes out of a pickle."""
         new = super().__new__(cls)
-        new._writing = None  # until it is needed
+        new._writing = OneWriter()
         return new
 
     def _lock(self) -> OneWriter:
-        return self._writing or lock_of(self)
+        return self._writing
 
     def _turn(self) -> OneWriter:
         return self._lock().turn()

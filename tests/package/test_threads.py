@@ -231,6 +231,34 @@ def test_processes_of_labels_in_many_threads():
     assert all(result == results[0] for result in results)
 
 
+@needs_jit
+def test_small_campaigns_keep_the_gil():
+    # Threads that change places within a campaign lose as much time as its compiled part takes. NumPy
+    # lets the GIL go for every range of numbers, and for a kilobyte of zeros.
+    resource = pytest.importorskip("resource", reason="no count of hand-overs on this platform")
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 4)), rng.standard_normal(100)
+
+    def campaigns(n):
+        gp, stopper = GaussianProcess(), Stopper()
+        for seed in range(n):
+            fastal.learn(X, y, gp=gp, stopper=stopper, seed=seed, threads=1)
+
+    def waits():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+    campaigns(1)  # compiles
+    interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(0.1)  # hundreds of campaigns
+        before = waits()
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(campaigns, [400, 400]))
+        assert waits() - before < 80  # 500 to 750 where each of the 800 lets it go
+    finally:
+        sys.setswitchinterval(interval)
+
+
 # processes --------------------------------------------------------------------------------------
 
 
