@@ -67,7 +67,7 @@ def padded(n: int) -> int:
 padded_columns = jit_part(padded)  # for compiled callers
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def first_numbers(n: int) -> Ints:
     """Return 0, 1, ..., n - 1; to be copied."""
     numbers = np.arange(n)
