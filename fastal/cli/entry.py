@@ -139,7 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--version", action=_Version, nargs=0, help="show the version of fastal and exit"
+        "-V", "--version", action=_Version, nargs=0, help="show the version of fastal and exit"
     )
     commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_demo(commands)

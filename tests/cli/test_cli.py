@@ -40,9 +40,20 @@ def one_line(capsys):
     return captured.err
 
 
-def test_version(capsys):
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(option, capsys):
+    assert main([option]) == 0
     assert capsys.readouterr().out == f"fastal {fastal.__version__}\n"
+
+
+def test_a_command_is_one_line_of_the_help(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["--help"])
+    said = capsys.readouterr().out.partition("  COMMAND\n")[2].partition("\n\n")[0].splitlines()
+    assert len(said) == 10
+    assert {line[:17].strip() for line in said} >= {"demo", "next", "reproduce"}
+    # a name, and what it does
+    assert all(line[4].isalpha() and line[17].isalpha() for line in said)
 
 
 def test_without_arguments_it_says_what_to_do_first(capsys):

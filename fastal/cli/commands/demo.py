@@ -54,7 +54,7 @@ def add_demo(commands: Commands) -> None:
     """
     parser = commands.add_parser(
         "demo",
-        help="see active learning stop, on the artificial model of the paper",
+        help="see active learning stop, on the paper's artificial model",
         description="Active learning on the artificial model of the paper: labels a pool of points "
         "by maximum variance until little is still to come, and shows what the other labels "
         "would have changed, and where the paper's rule stops. Nothing is needed, and nothing is "

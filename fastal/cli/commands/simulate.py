@@ -40,7 +40,7 @@ def add_simulate(commands: Commands) -> None:
     """
     parser = commands.add_parser(
         "simulate",
-        help="run many simulated labelling campaigns over the rows of a file",
+        help="run many simulated campaigns over the rows of a file",
         description=_DESCRIPTION,
         allow_abbrev=False,
     )

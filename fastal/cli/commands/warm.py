@@ -33,7 +33,7 @@ def add_warm(commands: Commands) -> None:
     """
     parser = commands.add_parser(
         "warm",
-        help="compile everything in advance, for container images and clusters",
+        help="compile all in advance, for container images and clusters",
         description="Compile what learn, simulate, forecast, the models and their fits need into "
         "Numba's cache, so that no later process waits for it. NUMBA_CACHE_DIR says where the "
         "cache is; what is in it serves the same type of CPU, and the same versions of fastal, "

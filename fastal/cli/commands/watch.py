@@ -67,7 +67,7 @@ def add_watch(commands: Commands) -> None:
     """
     parser = commands.add_parser(
         "watch",
-        help="follow the bounds of a labelling campaign and say when to stop",
+        help="follow the bounds of a campaign and say when to stop",
         description=_WATCH,
         epilog=_WATCH_END,
         formatter_class=RawHelp,
