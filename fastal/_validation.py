@@ -232,6 +232,8 @@ def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], st
         given = doubles(real_array(name, numbers_only))
         holes = np.array([v is None for v in flat])
         return np.where(holes, np.nan, given).reshape(array.shape), None
+    if flat and all(isinstance(value, bool | np.bool_) for value in flat):  # pandas before 2.2
+        return np.array(flat, dtype=np.bool_).reshape(array.shape), None
     return real_array(name, array), None
 
 

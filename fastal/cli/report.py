@@ -223,9 +223,10 @@ def _sections(content: ReportContent) -> list[str]:
         rules = f"<h2>Rules side by side</h2>\n{_table(content.rules, caption)}"
     if run is None:
         return [rules]
-    from matplotlib import style
+    from matplotlib import rcParams, style
 
-    with style.context(["default", PICTURES]):
+    known = {name: value for name, value in PICTURES.items() if name in rcParams}
+    with style.context(["default", known]):
         moves = [*_still(run), *_refits(run)]
         return [_side_by_side(moves), rules, _side_by_side(_predictions(content, run))]
 
@@ -402,7 +403,8 @@ def _sentence(text: str) -> str:
 
 # pictures ----------------------------------------------------------------------------------------
 
-# Letters as outlines: they look the same wherever the page is opened.
+# Letters as outlines: they look the same wherever the page is opened. Older releases of Matplotlib
+# do not know all of them.
 PICTURES: dict[str, Any] = {"svg.fonttype": "path", "svg.hashsalt": "fastal", "svg.id": None}
 
 WIDTH = 4.6  # inches: on a phone's screen letters are then as large as in print

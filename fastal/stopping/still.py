@@ -289,7 +289,8 @@ class StillToCome(ByBounds):
             return math.nan, math.nan
         last = np.empty(width)
         self._tracker.window_at(n, last)
-        last /= last.max()  # so that no sum overflows; not all are zero
+        # So that no sum overflows; not all are zero. NumPy 1 warns of a division of subnormals.
+        last = np.ldexp(last, -math.frexp(float(last.max()))[1])
         error = float(last.std(ddof=1) / last.mean()) / math.sqrt(width)
         # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
         low, high = max(0.0, 1 - 2 * error), 1 + 2 * error

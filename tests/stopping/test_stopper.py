@@ -413,7 +413,12 @@ def test_reset():
 # hyper-parameters that change -----------------------------------------------------------------
 
 
-def test_recompute():
+# 4: the bounds reject under the new parameters, but did not under those before: two must agree.
+@pytest.mark.parametrize(
+    ("seed", "alone", "together"), [(0, False, False), (2, True, True), (4, True, False)]
+)
+def test_recompute(seed, alone, together):
+    rng = np.random.default_rng(seed)
     X = rng.uniform(-5, 15, 50)
     y = np.sin(X) + 0.1 * rng.standard_normal(50)
     stopper = Stopper(gp=GaussianProcess(3.0, 0.1))
@@ -423,7 +428,8 @@ def test_recompute():
     fresh = Stopper(gp=new.copy())
     for x, label in zip(X, y, strict=True):
         fresh.observe(x, label)
-    assert stopper.recompute(X, y, new) == fresh.stopped
+    assert fresh.stopped == alone
+    assert stopper.recompute(X, y, new) == together
     assert new.n_labels == 0
     np.testing.assert_allclose(stopper.bounds, fresh.bounds, rtol=1e-8, atol=1e-12)
     assert stopper.gp.n_labels == 50
