@@ -211,7 +211,9 @@ class DaskPool(PoolElsewhere):
         for k, (part, method, arguments) in enumerate(calls):
             try:
                 begun.append((k, part.future, getattr(part.actor, method)(*arguments)))
-            except RuntimeError:  # Dask knows already
+            except (RuntimeError, ValueError) as error:  # Dask knows already
+                if isinstance(error, ValueError) and not _is_loss(error):
+                    raise
                 lost.append(k)
         lost += self.client.sync(_answers, self.client, begun, answers)
         errors = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -409,7 +411,8 @@ def _is_loss(error: Any) -> bool:
     """Whether an exception says that a worker is not there any more."""
     name = type(error).__name__
     return name in ("KilledWorker", "CancelledError", "FutureCancelledError") or (
-        isinstance(error, RuntimeError) and "Worker holding Actor was lost" in str(error)
+        isinstance(error, RuntimeError | ValueError)  # the latter in older releases of Dask
+        and "Worker holding Actor was lost" in str(error)
     )
 
 
