@@ -234,7 +234,7 @@ def test_processes_of_labels_in_many_threads():
 @needs_jit
 @pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.0.0",
-    reason="releases of before NumPy 2 let it go in other places, too",
+    reason="NumPy 1 lets it go for every copy of an array",
 )
 def test_small_campaigns_keep_the_gil():
     # Threads that change places within a campaign lose as much time as its compiled part takes. NumPy
