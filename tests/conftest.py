@@ -37,6 +37,19 @@ settings.register_profile("fuzz", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each process of `pytest -n` a stretch of the suite instead of tests in turn.
+
+    Processes that meet in one file would all compile its kernels; at a distance, one finds what the
+    other has kept.
+    """
+    if config.getvalue("dist") != "load":  # asked for by hand
+        return None
+    scheduler = importlib.import_module("xdist.scheduler")
+    return scheduler.WorkStealingScheduling(config, log)
+
+
 @pytest.fixture(scope="session")
 def loop():
     """A small problem on which every loop stops: inputs (60, 2), labels, and their noise."""
