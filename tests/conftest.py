@@ -46,8 +46,9 @@ def pytest_xdist_make_scheduler(config, log):
     """
     if config.getvalue("dist") != "load":  # asked for by hand
         return None
-    scheduler = importlib.import_module("xdist.scheduler")
-    return scheduler.WorkStealingScheduling(config, log)
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

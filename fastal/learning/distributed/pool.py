@@ -212,7 +212,7 @@ class DaskPool(PoolElsewhere):
             try:
                 begun.append((k, part.future, getattr(part.actor, method)(*arguments)))
             except (RuntimeError, ValueError) as error:  # Dask knows already
-                if isinstance(error, ValueError) and not _is_loss(error):
+                if not _is_loss(error):
                     raise
                 lost.append(k)
         lost += self.client.sync(_answers, self.client, begun, answers)
