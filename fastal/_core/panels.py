@@ -2,12 +2,13 @@
 
 Rows 8 p to 8 p + 7 are a panel: eight entries of column 0, then eight of column 1, up to the column
 of its last row. Entry (i, j) with p = i // 8 is at 32 p (p + 1) + 8 j + i % 8. Whoever solves with
-the triangle reads it from the first number to the last, one column of a panel after the other: one
-entry of the solution serves eight rows, and the memory never waits for a new stream. One more panel
-moves nothing, and the upper half takes no memory.
+the triangle reads each panel from its first number to its last, and three panels side by side: one
+entry of the solution serves 24 rows, and the memory has three streams to fetch ahead. One more
+panel moves nothing, and the upper half takes no memory.
 
-Sums have one fixed order, as in `dots`: every fourth column of a panel, added up in pairs; with
-several right-hand sides at once, one column after the other.
+Sums have one fixed order, whatever the number of rows: of three panels every second column, and
+where they end, of each panel every fourth, added up in pairs; with several right-hand sides at
+once, one column after the other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from fastal._core.emit import (
     DOUBLE,
     INDEX,
     WHOLE,
-    fetch_line,
     in_every_lane,
     in_pairs,
     loop,
@@ -40,12 +40,11 @@ from fastal._types import Array
 # Rows of a panel; a line of the cache holds as many doubles.
 TALL = 8
 
-# Columns whose products are under way at once: enough to hide the latency of an addition.
+# Columns of a panel that are under way at once: enough to hide the latency of an addition.
 UNDER_WAY = 4
 
-# Columns that are fetched ahead, into the next panels as well: the triangle at the end of a panel
-# is a chain of operations in which nothing else is read.
-AHEAD = 32
+# Panels that are read side by side, and columns of them: they fill the registers.
+GROUP, GROUP_UNDER_WAY = 3, 2
 
 
 def _lanes() -> int:
@@ -84,31 +83,30 @@ def diagonal(panels: Array, n: int) -> Array:
     return found
 
 
-def _emit(builder: Any, a: Any, x: Any, count: Any) -> list[Any]:
-    """Emit the sums of `count` columns at a, weighted by x; both are pointers to doubles."""
+def _emit(builder: Any, panels: list[Any], x: Any, count: Any, under_way: int) -> list[Any]:
+    """Emit the sums of `count` columns of each panel, weighted by x; return their vectors.
+
+    panels, x : pointers to doubles.  count : a multiple of `under_way`.
+    """
     vector, halves = ir.VectorType(DOUBLE, LANES), TALL // LANES
+    every_sum = len(panels) * halves
 
     def advance(j: Any, sums: list[Any]) -> list[Any]:
-        added = []
-        for part in range(UNDER_WAY):
+        added: list[Any] = []
+        for part in range(under_way):
             column = builder.add(j, WHOLE(part))
             every = in_every_lane(builder, builder.load(builder.gep(x, [column])), vector)
-            entries = builder.gep(a, [builder.mul(column, WHOLE(TALL))])
-            fetch_line(builder, builder.gep(entries, [WHOLE(TALL * AHEAD)]), 3)
-            for half in range(halves):
-                place = vector_at(builder, entries, WHOLE(LANES * half), vector)
-                entry = builder.load(place, align=8)
-                added.append(multiply_add(builder, entry, every, sums[part * halves + half]))
+            at = builder.mul(column, WHOLE(TALL))
+            for panel in panels:
+                for half in range(halves):
+                    place = vector_at(builder, panel, builder.add(at, WHOLE(LANES * half)), vector)
+                    entry = builder.load(place, align=8)
+                    added.append(multiply_add(builder, entry, every, sums[len(added)]))
         return added
 
-    sums = loop(
-        builder, WHOLE(0), count, UNDER_WAY, [zeros(vector)] * (UNDER_WAY * halves), advance
-    )
-    found = []
-    for half in range(halves):
-        total = in_pairs(builder, sums[half::halves])
-        found += [builder.extract_element(total, INDEX(i)) for i in range(LANES)]
-    return found
+    start = [zeros(vector)] * (under_way * every_sum)
+    sums = loop(builder, WHOLE(0), count, under_way, start, advance)
+    return [in_pairs(builder, sums[k::every_sum]) for k in range(every_sum)]
 
 
 def _panel_products(typing_context: Any, panels: Any, start: Any, x: Any, count: Any) -> Any:
@@ -125,7 +123,11 @@ def _panel_products(typing_context: Any, panels: Any, start: Any, x: Any, count:
             return context.make_array(kind)(context, builder, arguments[place]).data
 
         first = builder.gep(data(0), [arguments[1]])
-        sums = _emit(builder, first, data(2), arguments[3])
+        sums = [
+            builder.extract_element(total, INDEX(i))
+            for total in _emit(builder, [first], data(2), arguments[3], UNDER_WAY)
+            for i in range(LANES)
+        ]
         return context.make_tuple(builder, signature.return_type, sums)
 
     return types.UniTuple(types.float64, TALL)(panels, types.int64, x, types.int64), emit
@@ -140,6 +142,60 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
 
 else:
     panel_products = intrinsic(_panel_products)
+
+
+def _subtract_group(typing_context: Any, panels: Any, start: Any, v: Any, i: Any, n: Any) -> Any:
+    """Subtract the products of a group of panels with v[:i] from v[i:n], at most all its rows.
+
+    panels : with the panel of row i at `start`, up to that of row n - 1.  v : (>= n,).
+    """
+    if not all(kind.layout == "C" and kind.ndim == 1 for kind in (panels, v)):
+        raise TypingError("`subtract_group` takes contiguous vectors")
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def data(place: int) -> Any:
+            kind = signature.args[place]
+            return context.make_array(kind)(context, builder, arguments[place]).data
+
+        x, i, n = data(2), arguments[3], arguments[4]
+        bases, row = [builder.gep(data(0), [arguments[1]])], i
+        for _ in range(1, GROUP):
+            # Where the triangle ends, the last panel stands in for those that are not there.
+            row = builder.add(row, WHOLE(TALL))
+            there = builder.icmp_signed("<", row, n)
+            length = builder.select(there, builder.mul(row, WHOLE(TALL)), WHOLE(0))
+            bases.append(builder.gep(bases[-1], [length]))
+        totals = _emit(builder, bases, x, i, GROUP_UNDER_WAY)
+        vector = totals[0].type
+        sums = cgutils.alloca_once(builder, DOUBLE, GROUP * TALL)
+        for k, total in enumerate(totals):
+            builder.store(total, vector_at(builder, sums, WHOLE(LANES * k), vector), align=8)
+
+        def subtract(row: Any, nothing: list[Any]) -> list[Any]:
+            entry, own = builder.gep(x, [row]), builder.gep(sums, [builder.sub(row, i)])
+            builder.store(builder.fsub(builder.load(entry), builder.load(own)), entry)
+            return nothing
+
+        end = builder.add(i, WHOLE(GROUP * TALL))
+        end = builder.select(builder.icmp_signed("<", end, n), end, n)
+        loop(builder, i, end, 1, [], subtract)
+        return context.get_dummy_value()
+
+    return types.void(panels, types.int64, v, types.int64, types.int64), emit
+
+
+subtract_group: Any
+if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+
+    def subtract_group(panels: Any, start: int, v: Any, i: int, n: int) -> None:
+        for row in range(i, min(n, i + GROUP * TALL), TALL):
+            columns = panels[start : start + TALL * i].reshape(i, TALL)
+            own = v[row : min(n, row + TALL)]
+            own -= (v[:i] @ columns)[: own.size]
+            start += TALL * (row + TALL)
+
+else:
+    subtract_group = intrinsic(_subtract_group)
 
 
 def _emit_sides(builder: Any, a: Any, x: Any, stride: Any, count: Any) -> None:
@@ -244,8 +300,12 @@ def solve_panels(panels: Array, reciprocals: Array, n: int, v: Array) -> None:
     """
     start = 0
     for i in range(0, n, TALL):
+        group = i - i % (GROUP * TALL)
+        if i == group:
+            subtract_group(panels, start, v, i, n)
         # Of a panel that is not full, entries of rows beyond n are read and not used.
-        a0, a1, a2, a3, a4, a5, a6, a7 = panel_products(panels, start, v, i)
+        inside = start + TALL * group
+        a0, a1, a2, a3, a4, a5, a6, a7 = panel_products(panels, inside, v[group:n], i - group)
         T = panels[start + TALL * i : start + TALL * (i + TALL)]
         d = reciprocals[i : min(n, i + TALL)]
         w = v[i : min(n, i + TALL)]

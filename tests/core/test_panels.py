@@ -9,7 +9,7 @@ from numba import njit
 from fastal._core import panels as core
 
 JIT = hasattr(core.write_row, "py_func")
-SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 257]
+SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 41, 47, 48, 49, 64, 100, 257]
 
 
 def triangle(n, seed=0):
@@ -88,7 +88,7 @@ def test_solves_with_several_sides(n, m):
     np.testing.assert_array_equal(V[:, n], K[:, n])
 
 
-@pytest.mark.parametrize("n", [9, 100])
+@pytest.mark.parametrize("n", [9, 24, 25, 31, 33, 41, 48, 50, 100])
 def test_entries_do_not_depend_on_the_rows_below(n):
     """A longer factor gives the same digits for its first rows: a rewind changes nothing."""
     L = triangle(120)
@@ -124,14 +124,45 @@ def test_the_order_is_the_one_that_is_written_down():
             assert found[r] == (parts[0] + parts[1]) + (parts[2] + parts[3])
 
 
+@pytest.mark.parametrize("n", [24, 25, 32, 33, 40, 41, 48, 50])
+def test_the_order_within_a_group(n):
+    """Two sums of every second column, for the rows of three panels that are there, no others."""
+    rng = np.random.default_rng(0)
+    i, last = 24, min(n, 48)
+    # products of integers need no rounding: only the order of the sums counts
+    L = np.round(np.tril(rng.normal(size=(n, n))) * 2**20) / 2**20
+    v = np.round(rng.normal(size=n + 3) * 2**20) / 2**20
+
+    def subtract(panels, start, v, i, n):
+        core.subtract_group(panels, start, v, i, n)
+
+    found = v.copy()
+    (njit(subtract) if JIT else subtract)(in_panels(L), core.panels_size(i), found, i, n)
+    for row in range(i, last):
+        parts = [0.0, 0.0]
+        for j in range(i):
+            parts[j % 2] += L[row, j] * v[j]
+        if JIT:
+            assert found[row] == v[row] - (parts[0] + parts[1])
+        else:
+            assert found[row] == pytest.approx(v[row] - sum(parts), rel=1e-12)
+    np.testing.assert_array_equal(found[:i], v[:i])
+    np.testing.assert_array_equal(found[last:], v[last:])
+
+
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_only_contiguous_vectors():
     @njit
     def products(panels, x):
         return core.panel_products(panels, 0, x, 8)
 
-    with pytest.raises(Exception, match="contiguous vectors"):
-        products(np.ones(128)[::2], np.ones(8))
+    @njit
+    def subtract(panels, v):
+        core.subtract_group(panels, 0, v, 0, 8)
+
+    for kernel in (products, subtract):
+        with pytest.raises(Exception, match="contiguous vectors"):
+            kernel(np.ones(128)[::2], np.ones(8))
 
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
