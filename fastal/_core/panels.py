@@ -25,7 +25,6 @@ from numba.extending import intrinsic
 
 from fastal._core.emit import (
     DOUBLE,
-    INDEX,
     WHOLE,
     in_every_lane,
     in_pairs,
@@ -109,48 +108,19 @@ def _emit(builder: Any, panels: list[Any], x: Any, count: Any, under_way: int) -
     return [in_pairs(builder, sums[k::every_sum]) for k in range(every_sum)]
 
 
-def _panel_products(typing_context: Any, panels: Any, start: Any, x: Any, count: Any) -> Any:
-    """Return the products of the eight rows that begin at `start` with the first entries of x.
+def _subtracts(group: int, under_way: int) -> Any:
+    """Return a function that subtracts the products of so many panels, read side by side.
 
-    panels : (>= start + 8 count,).  x : (>= count,).  count : a multiple of UNDER_WAY.
+    subtracts(panels, start, v, i, n) takes the products of row i and of those after it, up to the
+    last one of the group and below n, with v[:i] from their entries of v.
+    panels : the first i columns of the panel of row i at `start`, the other panels of the group
+    behind it.  v : (>= n,).  i : a multiple of TALL.
     """
-    if not all(kind.layout == "C" and kind.ndim == 1 for kind in (panels, x)):
-        raise TypingError("`panel_products` takes contiguous vectors")
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def data(place: int) -> Any:
-            kind = signature.args[place]
-            return context.make_array(kind)(context, builder, arguments[place]).data
-
-        first = builder.gep(data(0), [arguments[1]])
-        sums = [
-            builder.extract_element(total, INDEX(i))
-            for total in _emit(builder, [first], data(2), arguments[3], UNDER_WAY)
-            for i in range(LANES)
-        ]
-        return context.make_tuple(builder, signature.return_type, sums)
-
-    return types.UniTuple(types.float64, TALL)(panels, types.int64, x, types.int64), emit
-
-
-panel_products: Any
-if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
-
-    def panel_products(panels: Any, start: int, x: Any, count: int) -> Any:
-        columns = panels[start : start + TALL * count].reshape(count, TALL)
-        return tuple(float(total) for total in x[:count] @ columns)
-
-else:
-    panel_products = intrinsic(_panel_products)
-
-
-def _subtract_group(typing_context: Any, panels: Any, start: Any, v: Any, i: Any, n: Any) -> Any:
-    """Subtract the products of a group of panels with v[:i] from v[i:n], at most all its rows.
-
-    panels : with the panel of row i at `start`, up to that of row n - 1.  v : (>= n,).
-    """
-    if not all(kind.layout == "C" and kind.ndim == 1 for kind in (panels, v)):
-        raise TypingError("`subtract_group` takes contiguous vectors")
+    def typed(typing_context: Any, panels: Any, start: Any, v: Any, i: Any, n: Any) -> Any:
+        if not all(kind.layout == "C" and kind.ndim == 1 for kind in (panels, v)):
+            raise TypingError("products of panels take contiguous vectors")
+        return types.void(panels, types.int64, v, types.int64, types.int64), emit
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def data(place: int) -> Any:
@@ -159,43 +129,49 @@ def _subtract_group(typing_context: Any, panels: Any, start: Any, v: Any, i: Any
 
         x, i, n = data(2), arguments[3], arguments[4]
         bases, row = [builder.gep(data(0), [arguments[1]])], i
-        for _ in range(1, GROUP):
+        for _ in range(1, group):
             # Where the triangle ends, the last panel stands in for those that are not there.
             row = builder.add(row, WHOLE(TALL))
             there = builder.icmp_signed("<", row, n)
             length = builder.select(there, builder.mul(row, WHOLE(TALL)), WHOLE(0))
             bases.append(builder.gep(bases[-1], [length]))
-        totals = _emit(builder, bases, x, i, GROUP_UNDER_WAY)
+        totals = _emit(builder, bases, x, i, under_way)
         vector = totals[0].type
-        sums = cgutils.alloca_once(builder, DOUBLE, GROUP * TALL)
-        for k, total in enumerate(totals):
-            builder.store(total, vector_at(builder, sums, WHOLE(LANES * k), vector), align=8)
+        sums = cgutils.alloca_once(builder, DOUBLE, group * TALL)
+        end = builder.add(i, WHOLE(group * TALL))
 
         def subtract(row: Any, nothing: list[Any]) -> list[Any]:
             entry, own = builder.gep(x, [row]), builder.gep(sums, [builder.sub(row, i)])
             builder.store(builder.fsub(builder.load(entry), builder.load(own)), entry)
             return nothing
 
-        end = builder.add(i, WHOLE(GROUP * TALL))
-        end = builder.select(builder.icmp_signed("<", end, n), end, n)
-        loop(builder, i, end, 1, [], subtract)
+        with builder.if_else(builder.icmp_signed("<=", end, n)) as (full, partly):
+            with full:
+                for k, total in enumerate(totals):
+                    place = vector_at(builder, x, builder.add(i, WHOLE(LANES * k)), vector)
+                    rest = builder.fsub(builder.load(place, align=8), total)
+                    builder.store(rest, place, align=8)
+            with partly:
+                for k, total in enumerate(totals):
+                    place = vector_at(builder, sums, WHOLE(LANES * k), vector)
+                    builder.store(total, place, align=8)
+                loop(builder, i, n, 1, [], subtract)
         return context.get_dummy_value()
 
-    return types.void(panels, types.int64, v, types.int64, types.int64), emit
-
-
-subtract_group: Any
-if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
-
-    def subtract_group(panels: Any, start: int, v: Any, i: int, n: int) -> None:
-        for row in range(i, min(n, i + GROUP * TALL), TALL):
+    def interpreted(panels: Any, start: int, v: Any, i: int, n: int) -> None:
+        for row in range(i, min(n, i + group * TALL), TALL):
             columns = panels[start : start + TALL * i].reshape(i, TALL)
             own = v[row : min(n, row + TALL)]
             own -= (v[:i] @ columns)[: own.size]
             start += TALL * (row + TALL)
 
-else:
-    subtract_group = intrinsic(_subtract_group)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        return interpreted
+    return intrinsic(typed)
+
+
+subtract_panel = _subtracts(1, UNDER_WAY)
+subtract_group = _subtracts(GROUP, GROUP_UNDER_WAY)
 
 
 def _emit_sides(builder: Any, a: Any, x: Any, stride: Any, count: Any) -> None:
@@ -301,28 +277,18 @@ def solve_panels(panels: Array, reciprocals: Array, n: int, v: Array) -> None:
     start = 0
     for i in range(0, n, TALL):
         group = i - i % (GROUP * TALL)
+        # Of a panel that is not full, entries of rows beyond n are read and not used.
         if i == group:
             subtract_group(panels, start, v, i, n)
-        # Of a panel that is not full, entries of rows beyond n are read and not used.
-        inside = start + TALL * group
-        a0, a1, a2, a3, a4, a5, a6, a7 = panel_products(panels, inside, v[group:n], i - group)
+        else:
+            inside = start + TALL * group
+            subtract_panel(panels, inside, v[group:n], i - group, n - group)
         T = panels[start + TALL * i : start + TALL * (i + TALL)]
         d = reciprocals[i : min(n, i + TALL)]
         w = v[i : min(n, i + TALL)]
         if i + TALL <= n:
-            w[0] -= a0
-            w[1] -= a1
-            w[2] -= a2
-            w[3] -= a3
-            w[4] -= a4
-            w[5] -= a5
-            w[6] -= a6
-            w[7] -= a7
             solve_triangle(T, d, w)
         else:
-            sums = (a0, a1, a2, a3, a4, a5, a6)
-            for r in range(w.size):
-                w[r] -= sums[r]
             solve_last_triangle(T, d, w)
         start += TALL * (i + TALL)
 
@@ -349,11 +315,8 @@ def solve_sides(panels: Array, reciprocals: Array, n: int, B: Array) -> None:
         T = panels[start + TALL * whole : start + TALL * (whole + TALL)]
         for r in range(shared):
             b = B[r]
-            sums = panel_products(panels, start, b, whole)
-            w = b[whole:n]
-            for k in range(w.size):
-                w[k] -= sums[k]
-            solve_last_triangle(T, reciprocals[whole:n], w)
+            subtract_panel(panels, start, b, whole, n)
+            solve_last_triangle(T, reciprocals[whole:n], b[whole:n])
     for r in range(shared, B.shape[0]):
         solve_panels(panels, reciprocals, n, B[r])
 

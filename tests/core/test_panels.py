@@ -102,67 +102,45 @@ def test_entries_do_not_depend_on_the_rows_below(n):
     np.testing.assert_allclose(short[whole:n], long[whole:n], rtol=1e-13)
 
 
-@pytest.mark.skipif(not JIT, reason="nothing is compiled")
-def test_the_order_is_the_one_that_is_written_down():
-    """Four sums of every fourth column, added up in pairs."""
-    rng = np.random.default_rng(0)
-    # products of integers need no rounding: only the order of the sums counts
-    a = np.round(rng.normal(size=(16, 8)) * 2**20) / 2**20
-    x = np.round(rng.normal(size=16) * 2**20) / 2**20
-
-    @njit
-    def products(panels, start, x, count):
-        return core.panel_products(panels, start, x, count)
-
-    flat = np.concatenate([np.full(8, math.nan), a.ravel()])
-    for count in (0, 8, 16):
-        found = products(flat, 8, x, count)
-        for r in range(8):
-            parts = [0.0] * 4
-            for j in range(count):
-                parts[j % 4] += a[j, r] * x[j]
-            assert found[r] == (parts[0] + parts[1]) + (parts[2] + parts[3])
-
-
 @pytest.mark.parametrize("n", [24, 25, 32, 33, 40, 41, 48, 50])
-def test_the_order_within_a_group(n):
-    """Two sums of every second column, for the rows of three panels that are there, no others."""
+@pytest.mark.parametrize(("name", "panels", "parts"), [("panel", 1, 4), ("group", 3, 2)])
+def test_the_order_is_the_one_that_is_written_down(name, panels, parts, n):
+    """Sums of every fourth or second column, in pairs, for the rows of panels that are there."""
     rng = np.random.default_rng(0)
-    i, last = 24, min(n, 48)
+    i, last = 24, min(n, 24 + 8 * panels)
     # products of integers need no rounding: only the order of the sums counts
     L = np.round(np.tril(rng.normal(size=(n, n))) * 2**20) / 2**20
     v = np.round(rng.normal(size=n + 3) * 2**20) / 2**20
+    subtracts = getattr(core, f"subtract_{name}")
 
     def subtract(panels, start, v, i, n):
-        core.subtract_group(panels, start, v, i, n)
+        subtracts(panels, start, v, i, n)
 
     found = v.copy()
     (njit(subtract) if JIT else subtract)(in_panels(L), core.panels_size(i), found, i, n)
     for row in range(i, last):
-        parts = [0.0, 0.0]
+        sums = [0.0] * parts
         for j in range(i):
-            parts[j % 2] += L[row, j] * v[j]
+            sums[j % parts] += L[row, j] * v[j]
+        while len(sums) > 1:
+            sums = [a + b for a, b in zip(sums[::2], sums[1::2], strict=True)]
         if JIT:
-            assert found[row] == v[row] - (parts[0] + parts[1])
+            assert found[row] == v[row] - sums[0]
         else:
-            assert found[row] == pytest.approx(v[row] - sum(parts), rel=1e-12)
+            assert found[row] == pytest.approx(v[row] - sums[0], rel=1e-12)
     np.testing.assert_array_equal(found[:i], v[:i])
     np.testing.assert_array_equal(found[last:], v[last:])
 
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
-def test_only_contiguous_vectors():
-    @njit
-    def products(panels, x):
-        return core.panel_products(panels, 0, x, 8)
-
+@pytest.mark.parametrize("subtracts", [core.subtract_panel, core.subtract_group])
+def test_only_contiguous_vectors(subtracts):
     @njit
     def subtract(panels, v):
-        core.subtract_group(panels, 0, v, 0, 8)
+        subtracts(panels, 0, v, 0, 8)
 
-    for kernel in (products, subtract):
-        with pytest.raises(Exception, match="contiguous vectors"):
-            kernel(np.ones(128)[::2], np.ones(8))
+    with pytest.raises(Exception, match="contiguous vectors"):
+        subtract(np.ones(128)[::2], np.ones(8))
 
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
