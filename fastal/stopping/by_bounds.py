@@ -202,8 +202,8 @@ class ByBounds(Criterion):
         Parameters
         ----------
         model : object
-            A fitted model of scikit-learn, modAL, scikit-activeml, GPyTorch or BoTorch; see
-            `fastal.adapters`. It is asked for its posterior, not changed.
+            A fitted model of a library that fastal knows, see `fastal.adapters`. It is asked for
+            its posterior, not changed.
         x : array_like, shape (d,) or (m, d)
             The input, or those of several labels.
         y : float, or array_like of shape (m,)
@@ -349,9 +349,9 @@ class ByBounds(Criterion):
         Parameters
         ----------
         model : object
-            A fitted `GaussianProcess`, or one of scikit-learn, modAL, scikit-activeml, GPyTorch or
-            BoTorch; see `fastal.adapters`. It is asked, not changed. The same fit twice counts
-            once; one at an edge of its search box confirms nothing.
+            A fitted `GaussianProcess`, or a model of another library that fastal knows, see
+            `fastal.adapters`. It is asked, not changed. The same fit twice counts once; one at an
+            edge of its search box confirms nothing.
         initial : int
             Number of labels at the beginning that give no bound. With no more labels than that
             nothing changes.
