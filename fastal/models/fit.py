@@ -154,7 +154,8 @@ def search(
     n, d = X.shape
     k = d if wanted.ard else 1
     rng = np.random.default_rng(seed)
-    box, starts = _starts(X, y, present, wanted, limits, restarts, rng)
+    plain_box, starts = _starts(X, y, present, wanted, limits, restarts, rng)
+    box = np.log(plain_box)
 
     def objective(rows: Any) -> Evidence:
         return Evidence(
@@ -198,7 +199,8 @@ def search(
             "the covariance of the data is not positive definite at any start; raise the "
             "lower bound of the noise, bounds={'noise': (low, high)}"
         )
-    found = np.exp(theta)
+    # exp(log(bound)) may be a digit outside of the box.
+    found = np.clip(np.exp(theta), plain_box[:, 0], plain_box[:, 1])
     parameters = (
         found[:k].copy() if wanted.ard else float(found[0]),
         float(found[k]),
@@ -228,7 +230,7 @@ def _starts(
     restarts: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Return the box of the search, (p, 2), and its starts, (restarts, p), in log parameters."""
+    """Return the box of the search, (p, 2), and the logarithms of its starts, (restarts, p)."""
     lengthscale, noise, amplitude, _ = present
     k = X.shape[1] if wanted.ard else 1
     scale = np.asarray(lengthscale)
@@ -253,7 +255,6 @@ def _starts(
         box[k + 1] = limits.get("amplitude", (1e-3 * unit, 1e3 * unit))
         start.append(amplitude)
         centre.append(spread)
-    box = np.log(box)
     starts = rng.uniform(-2.0, 2.0, size=(restarts, box.shape[0])) + np.log(centre)
     starts[0] = np.log(start)
-    return box, np.clip(starts, box[:, 0], box[:, 1])
+    return box, np.clip(starts, *np.log(box).T)
