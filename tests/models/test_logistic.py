@@ -271,7 +271,9 @@ def test_learn_asks_for_the_least_certain(acquisition):
         learner.tell(int(y[i]))
     again = ActiveLearner.from_dict(json.loads(json.dumps(learner.to_dict())), X)
     assert again.ask() == learner.ask()
-    np.testing.assert_array_equal(again.bounds, learner.bounds)
+    # NumPy 1 adds up in another order where an array begins elsewhere in memory
+    rounding = 1e-12 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 0.0
+    np.testing.assert_allclose(again.bounds, learner.bounds, rtol=rounding, atol=0.0)
     assert gp.n_labels == 0
 
 
