@@ -1,20 +1,17 @@
-"""Threads: whose turn it is to change an object, one thread for BLAS, and the number of cores.
-
-Everything here survives Ctrl-C at any point and a fork while another thread is at work.
-"""
+"""Threads: whose turn it is to change an object, one thread for BLAS, and blocks shared out."""
 
 from __future__ import annotations
 
 import os
-import threading
-from _thread import RLock, get_ident
+from _thread import RLock, allocate_lock, start_new_thread
+from contextlib import contextmanager, nullcontext
 from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable, Iterable, Iterator
 
 # Around what is below in this module. It may be entered again by the same thread: an object that
 # is collected inside leaves the limit of BLAS.
@@ -91,122 +88,105 @@ def lock_of(owner: Any) -> OneWriter:
 
 # One thread for BLAS -----------------------------------------------------------------------------
 
-# Who is inside the limit: the object's id and its thread, once for each time it was entered.
-_inside: list[tuple[int, int]] = []
-
-# How many threads the libraries had: those that share them in the process, before the first one
-# came in (None: nobody is inside); those that count them thread by thread, for each thread inside.
-_found: list[tuple[_Library, int]] | None = None
-_found_here: dict[int, list[tuple[_Library, int]]] = {}
-
-
-class _Library:
-    """A library of BLAS, and whether its number of threads holds for the whole process."""
-
-    def __init__(self, controller: Any) -> None:
-        self._controller = controller
-        # From release 3.8 on threadpoolctl lets one thread set the number, and silently ignores
-        # all others. Ours take turns.
-        self.set: Any = getattr(controller, "_real_set_num_threads", controller.set_num_threads)
-        before = self.get()
-        other = before - 1 if before > 1 else 2
-        thread = threading.Thread(target=self.set, args=(other,))
-        thread.start()
-        thread.join()
-        self.shared = self.get() != before
-        self.set(before)
-
-    def get(self) -> int:
-        return int(self._controller.num_threads)
+# Who is inside the limit, and what the first one found, which the last one puts back.
+_inside: set[object] = set()
+_found: Any = None
 
 
 @cache
-def _libraries() -> tuple[_Library, ...]:
+def _blas() -> Any:
+    """Return the libraries of BLAS that are loaded."""
     from threadpoolctl import ThreadpoolController
 
-    found = ThreadpoolController().lib_controllers
-    return tuple(_Library(one) for one in found if one.user_api == "blas")
+    return ThreadpoolController().select(user_api="blas")
 
 
-class one_blas_thread:  # noqa: N801
-    """A context in which BLAS has one thread; the last one to leave puts back what was found.
+def limit_blas() -> Any:
+    """Give BLAS one thread; return what puts back, as a context, the number that was found.
+
+    For `one_blas_thread`, and for threads that are started inside: some libraries count threads
+    thread by thread.
+    """
+    found = _blas().limit(limits=1, user_api="blas")
+    # From release 3.8 on threadpoolctl ignores all threads but the one that set a limit, until that
+    # one leaves a context: this one, which changes nothing.
+    with _blas().limit():
+        return found
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Give BLAS one thread in this context; whoever leaves last puts back what was found.
 
     Most libraries have one number of threads for the whole process: of several users that overlap,
-    in one thread or in many, only the first looks what there was. Threads that are started inside
-    are to come from `workers`.
+    in one thread or in many, only the first looks what there was.
     """
-
-    __slots__ = ("__weakref__",)
-
-    def __enter__(self) -> None:
-        global _found
-        libraries = _libraries()
-        try:
-            with _guard:
-                me = get_ident()
-                # First of all: from here on leaving puts everything back.
-                _inside.append((id(self), me))
-                if _found is None:
-                    _found = [(one, one.get()) for one in libraries if one.shared]
-                if me not in _found_here:
-                    _found_here[me] = [(one, one.get()) for one in libraries if not one.shared]
-                for one, _ in _found + _found_here[me]:
-                    one.set(1)
-        except BaseException:
-            self._leave()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._leave()
-
-    def __del__(self) -> None:
-        # Ctrl-C may come before the first line of `__exit__`, or within it.
-        if _inside or _found is not None:
-            self._leave(wholly=True)
-
-    def _leave(self, wholly: bool = False) -> None:
-        with _guard:
-            places = [i for i, (user, _) in enumerate(_inside) if user == id(self)]
-            for place in reversed(places if wholly else places[-1:]):
-                del _inside[place]
-            _put_back()
-
-
-def _put_back() -> None:
-    """Put back what nobody inside needs any more; once more, if that was interrupted."""
     global _found
-    me, threads = get_ident(), {thread for _, thread in _inside}
-    for thread in _found_here.keys() - threads:
-        if thread == me:  # nobody else can
-            for one, number in _found_here[me]:
-                one.set(number)
-        del _found_here[thread]
-    if _found is not None and not _inside:
-        for one, number in _found:
-            one.set(number)
-        _found = None
+    me = object()
+    try:
+        with _guard:
+            _inside.add(me)
+            if _found is None:
+                _found = limit_blas()
+        yield
+    finally:
+        with _guard:
+            _inside.discard(me)
+            if not _inside and _found is not None:
+                with _found:
+                    _found = None
 
 
-def workers(threads: int) -> ThreadPoolExecutor:
-    """Return threads to work inside `one_blas_thread`."""
-    from concurrent.futures import ThreadPoolExecutor
+def map_blocks(call: Callable[[Any], Any], starts: Iterable[Any], threads: int) -> list[Any]:
+    """Return what a call gives for each block, shared out among threads, this one among them.
 
-    return ThreadPoolExecutor(threads, initializer=_limit_here)
+    When it returns, no other thread is at work. After Ctrl-C neither, and some blocks are missing;
+    after a second one, threads may still be in the middle of their blocks.
+    """
+    # Plain threads and locks: those of `concurrent.futures` wait in Python code, which Ctrl-C
+    # leaves with their locks held. Methods of lists and dicts are whole under the GIL.
+    order = list(starts)
+    todo, found, errors = order[::-1], {}, []
 
+    def work() -> None:
+        while todo and not errors:
+            try:
+                start = todo.pop()
+            except IndexError:  # another thread was faster
+                return
+            found[start] = call(start)
 
-def map_blocks(call: Callable[[int], Any], starts: range, threads: int) -> list[Any]:
-    """Return what a call gives for each block, inside `one_blas_thread`."""
-    if threads == 1 or len(starts) == 1:  # a thread costs more than many a block
-        return list(map(call, starts))
-    with workers(threads) as pool:
-        return list(pool.map(call, starts))
+    def helper(at_work: Any) -> None:
+        try:
+            limit_blas()
+            work()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            at_work.release()
 
+    started: list[int] = []
+    locks = [allocate_lock() for _ in range(min(threads, len(order)) - 1)]
 
-def _limit_here() -> None:
-    """Limit a thread that ends with its work."""
-    for one in _libraries():
-        if not one.shared:
-            one.set(1)
+    def wait() -> None:
+        for lock in locks[: len(started)]:
+            with lock:
+                pass
+
+    with one_blas_thread() if locks else nullcontext():
+        try:
+            for lock in locks:
+                lock.acquire()
+            started.extend(map(start_new_thread, repeat(helper), zip(locks)))  # noqa: B905
+            work()
+            wait()
+        except BaseException:
+            todo.clear()
+            wait()
+            raise
+    if errors:
+        raise errors[0]
+    return [found[start] for start in order]
 
 
 def _in_child() -> None:
@@ -217,9 +197,6 @@ def _in_child() -> None:
         writer = one()
         if writer is not None and not writer.is_mine():
             writer._at_fork_reinit()
-    me = get_ident()
-    _inside[:] = [use for use in _inside if use[1] == me]
-    _put_back()
 
 
 if hasattr(os, "register_at_fork"):

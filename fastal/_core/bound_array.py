@@ -109,11 +109,13 @@ def gp_kl_scalar(mean: float, var: float, y: float, noise: float) -> float:
     """Return r_t = KL(q_t || q_{t+1}) of a Gaussian process, without C (Eq. 7, Appendix B).
 
     `mean` and `var` are of f at the new input before its label `y` is known; `noise` is a
-    variance. Nothing is checked: ``var >= 0``, ``noise > 0``, all finite.
+    variance. NaN unless ``var >= 0`` and ``noise > 0``.
     """
     r, excess, usual = gp_kl_fast(mean, var, y, noise)
     if usual:
         return r
+    if not (var >= 0.0 and noise > 0.0):
+        return math.nan
     # no variance, no residual, or what leaves the range of doubles on the way
     u = var / noise
     return 0.5 * (u if u > 1e300 else excess) + square_term(var, noise, y - mean)

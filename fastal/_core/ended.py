@@ -9,6 +9,9 @@ from fastal._core.symbols import rule_push
 # room for another one.
 DONE, STOPPED, FAILED, FULL = 0, 1, 2, 3
 
+# Status of a kernel that finds the state other than it must be, and has written nothing.
+BROKEN = -(2**62)
+
 
 @jit_part
 def stops(rule: int, r: float, variance: float) -> bool:

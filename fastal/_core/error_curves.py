@@ -84,7 +84,7 @@ def add_errors(
             own_products = products[place : place + PANEL * last]
             place += PANEL * last
             complete_rows(
-                kind, amplitude, part, Zl, table, own_products, first, last, 0, rows, base
+                kind, amplitude, part, Zl, table, own_products, first, last, 0, rows, base, base
             )
             c = first // CHUNK
             columns = chunk_at(table, c, ROWS)

@@ -26,8 +26,8 @@ from fastal._core.cholesky import last_entries
 from fastal._core.chunks import CHUNK, STRIDE, aligned, chunk_at
 from fastal._core.covariance import covariance_row, from_squares
 from fastal._core.dots import dot_as_in_four, dots
-from fastal._core.ended import DONE, FAILED, FULL, STOPPED, stops
-from fastal._core.jit import jit, jit_borrowing, jit_fused
+from fastal._core.ended import BROKEN, DONE, FAILED, FULL, STOPPED, stops
+from fastal._core.jit import jit, jit_borrowing, jit_fused, jit_part
 from fastal._core.products import COLUMNS, add_block_product, add_chunk_product, squares_to
 from fastal._core.symbols import dgemm, rule_asks
 from fastal._types import Array, Ints
@@ -39,7 +39,7 @@ ROWS = 240
 PANEL = 64
 
 # Places in `Pool.counters`.
-LABELS, HEAP, COMPLETE, WIDTH = 0, 1, 2, 3
+LABELS, HEAP, COMPLETE = 0, 1, 2
 
 
 class Pool(NamedTuple):
@@ -60,15 +60,7 @@ class Pool(NamedTuple):
     bounds: Array  # (T,) r_t of each
     rows: Array  # (PANEL + 1, T) rows of L of the panel, and one to compute in
     products: Array  # (PANEL * T,) M_0 and M_p of the panel that is being completed
-    counters: Ints  # (4,) labels, size of the heap, completed entries, width of the panel
-
-
-def panel_width(n: int) -> int:
-    """Return how many entries of a row one product of matrices completes, at most.
-
-    Products want many, the lazy part few: `panel_is_full` begins with narrow ones.
-    """
-    return PANEL
+    counters: Ints  # (3,) labels, size of the heap, completed entries
 
 
 def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
@@ -90,8 +82,14 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
         np.empty(capacity),
         np.empty((PANEL + 1, capacity)),
         aligned(PANEL * capacity),
-        np.array([0, n, 0, panel_width(n)]),
+        np.array([0, n, 0]),
     )
+
+
+@jit_part
+def panel_fits(table: Ints, first: int, last: int) -> bool:
+    """Whether the labels `first` to `last` are a panel that its chunk holds, and the chunk is there."""
+    return first >= 0 and last - first <= PANEL and last <= CHUNK * min(table.size, first // CHUNK + 1)
 
 
 @jit_borrowing
@@ -186,10 +184,15 @@ def sift_down(heap: Ints, var: Array, size: int | np.int64, place: int | np.int6
 
 @jit_borrowing
 def best(kind: int, amplitude: float, pool: Pool) -> int:
-    """Return the unlabelled point of largest variance, the lowest index among equals; -1: none."""
+    """Return the unlabelled point of largest variance, the lowest index among equals; -1: none.
+
+    BROKEN if the panel leaves its chunk.
+    """
     Z, Zl, table, _, var, level, taken, heap, _, _, _, _, _, rows, _, counters = pool
     t = counters[LABELS]
     complete = counters[COMPLETE]
+    if t > complete and not panel_fits(table, complete, t):
+        return BROKEN
     size = counters[HEAP]
     found = -1
     while size > 0:
@@ -215,7 +218,7 @@ def accept(
     """Label point i; return (status, r_t). There must be a chunk for it.
 
     The status is 0, or as in `cholesky` the order of the minor that fails, negative if the label
-    is too far off; nothing has changed then.
+    is too far off, or BROKEN if the panel leaves its chunk; nothing has changed then.
     """
     (
         Z, Zl, table, _, var, level, taken, _, labels, diagonal, residuals, ys, bounds, rows, _,
@@ -224,6 +227,8 @@ def accept(
     n = Z.shape[1]
     t = counters[LABELS]
     complete = counters[COMPLETE]
+    if not panel_fits(table, complete, t + 1) or t >= labels.size:
+        return BROKEN, 0.0
     s = var[i]
     if level[i] < t:
         # Not written to `var`: in the middle of the heap, a point that sinks without being sifted
@@ -353,10 +358,11 @@ def complete_rows(
     low: int,
     high: int,
     base: Array,
+    after: Array,
 ) -> None:
     """Compute the entries `first` to `last` of the rows `low` to `high`.
 
-    products : from `prepare_panel`.  base : (N,), loses the squares of the new entries.
+    products : from `prepare_panel`.  after : (N,), `base` less the squares of the new entries.
     """
     n, p, count = Z.shape[1], last - first, high - low
     groups = (p + COLUMNS - 1) // COLUMNS
@@ -389,7 +395,7 @@ def complete_rows(
             target = new[g * COLUMNS :]
             for k in range(min(COLUMNS, target.size)):
                 target[k] = part[k]
-        base[low + r] -= dots((new,), new, p)[0]
+        after[low + r] = base[low + r] - dots((new,), new, p)[0]
 
 
 @jit
@@ -405,16 +411,23 @@ def complete_blocks(
     low: int,
     high: int,
     base: Array,
-) -> None:
-    """Do what `complete_rows` does, some rows after the others."""
+    after: Array,
+) -> int:
+    """Do what `complete_rows` does, some rows after the others; 0, or BROKEN and nothing is done."""
+    if not panel_fits(table, first, last):
+        return BROKEN
     for begin in range(low, high, ROWS):
         end = min(high, begin + ROWS)
-        complete_rows(kind, amplitude, Z, Zl, table, products, first, last, begin, end, base)
+        complete_rows(kind, amplitude, Z, Zl, table, products, first, last, begin, end, base, after)
+    return 0
 
 
 @jit_borrowing
-def close_panel(pool: Pool) -> None:
-    """Put back the rows of L as they were computed, and order the heap anew."""
+def close_panel(pool: Pool, after: Array) -> None:
+    """Put back the rows of L as they were computed, and order the heap anew.
+
+    after : (N,), the variances now.
+    """
     Z, _, table, base, var, level, taken, heap, labels, _, _, _, _, rows, _, counters = pool
     first = counters[COMPLETE]
     last = counters[LABELS]
@@ -427,7 +440,7 @@ def close_panel(pool: Pool) -> None:
     counters[COMPLETE] = last
     size = 0
     for i in range(taken.size):
-        var[i] = base[i]
+        base[i] = var[i] = after[i]
         level[i] = last
         if not taken[i]:
             heap[size] = i
@@ -438,35 +451,22 @@ def close_panel(pool: Pool) -> None:
 
 
 def is_full(counters: Ints) -> bool:
-    """Whether it is time to complete a panel: after labels 1, 4, 16, then one width each.
+    """Whether it is time to complete a panel: at 1, 4 and 16 labels, then at fixed distances.
 
     The first labels shrink all variances: were their panels wide, most rows would be brought up to
-    date one by one. After label 1 alone, the second one would do so with every row.
+    date one by one. After label 1 alone, the second one would do so with every row. Wherever a panel
+    begins, it ends on the same grid, which has the ends of all chunks.
     """
-    complete, width = counters[COMPLETE], counters[WIDTH]
+    complete = counters[COMPLETE]
     if complete < 16:
-        end = max(1, 4 * complete)
-    elif complete < 128:
-        end = complete + 16
+        end = 1 if complete < 1 else 4 if complete < 4 else 16
     else:
-        end = complete + min(width, 32 if complete < 256 else PANEL)
+        step = 16 if complete < 128 else 32 if complete < 256 else PANEL
+        end = complete // step * step + step
     return bool(counters[LABELS] >= end)
 
 
 panel_is_full = jit(is_full)  # for compiled callers
-
-
-@jit
-def complete_panel(kind: int, amplitude: float, pool: Pool) -> None:
-    """Complete a full panel, block by block."""
-    first = pool.counters[COMPLETE]
-    last = pool.counters[LABELS]
-    prepare_panel(pool.rows, pool.products, first, last)
-    complete_blocks(
-        kind, amplitude, pool.Z, pool.Zl, pool.table, pool.products, first, last, 0,
-        pool.Z.shape[1], pool.base,
-    )  # fmt: skip
-    close_panel(pool)
 
 
 @jit_borrowing
@@ -502,6 +502,8 @@ def run(
             told = t
             if t > initial:
                 i = best(kind, amplitude, pool)  # it comes next
+                if i == BROKEN:
+                    return FAILED, BROKEN
                 s = pool.var[i] if i >= 0 and pool.var[i] > 0.0 else 0.0
                 if stops(rule, pool.bounds[t - 1], s) and not past_stop:
                     return STOPPED, 0
@@ -513,6 +515,8 @@ def run(
             i = order[t]
         elif i < 0:
             i = best(kind, amplitude, pool)
+            if i == BROKEN:
+                return FAILED, BROKEN
         status, r = accept(kind, amplitude, mean, noise, pool, i, y[i])
         if status != 0:
             return FAILED, status

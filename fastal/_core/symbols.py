@@ -8,6 +8,8 @@ disabled an ExternalFunction would silently return its signature: ctypes takes i
 from __future__ import annotations
 
 import ctypes
+import re
+from importlib import import_module
 from typing import Any
 
 import llvmlite.binding
@@ -31,6 +33,32 @@ def _bind(name: str, returns: Any, *takes: Any, module: str = "fastal._core.trac
     symbol = f"fastal_{name}"
     llvmlite.binding.add_symbol(symbol, address)
     return types.ExternalFunction(symbol, returns(*takes))
+
+
+def _signature(module: str, name: str) -> str:
+    """Return the signature of a C function of a Cython module, as its capsule is named."""
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    found: bytes = name_of(import_module(module).__pyx_capi__[name])
+    return found.decode()
+
+
+def check_integers(signature: str) -> None:
+    """Refuse a function of BLAS whose arguments are not text, 32-bit integers and doubles.
+
+    We write integers of 32 bits: another width would be read beyond them.
+    """
+    if not re.fullmatch(r"void \(((char|int|double|\w+_d) \*(, )?)+\)", signature):
+        raise ImportError(
+            "fastal needs a SciPy whose BLAS takes 32-bit integers; this one has "
+            f"{signature!r}: install a build of SciPy with the LP64 interface"
+        )
+
+
+def _bind_scipy(name: str, count: int, module: str) -> Any:
+    """Return a function of BLAS or LAPACK with so many arguments, all of them addresses."""
+    check_integers(_signature(module, name))
+    return _bind(name, types.void, *[types.intp] * count, module=module)
 
 
 # a tracker is known by its address, an intp
@@ -64,11 +92,11 @@ square_term = _bind("square_term", types.float64, *[types.float64] * 3, module=_
 
 # BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"
-dgemm = _bind("dgemm", types.void, *[types.intp] * 13, module=_BLAS)
-dsyrk = _bind("dsyrk", types.void, *[types.intp] * 10, module=_BLAS)
-dtrsm = _bind("dtrsm", types.void, *[types.intp] * 11, module=_BLAS)
+dgemm = _bind_scipy("dgemm", 13, _BLAS)
+dsyrk = _bind_scipy("dsyrk", 10, _BLAS)
+dtrsm = _bind_scipy("dtrsm", 11, _BLAS)
 _LAPACK = "scipy.linalg.cython_lapack"
-dpotrf = _bind("dpotrf", types.void, *[types.intp] * 5, module=_LAPACK)
-dpotri = _bind("dpotri", types.void, *[types.intp] * 5, module=_LAPACK)
-dpotrs = _bind("dpotrs", types.void, *[types.intp] * 8, module=_LAPACK)
-dpstrf = _bind("dpstrf", types.void, *[types.intp] * 9, module=_LAPACK)
+dpotrf = _bind_scipy("dpotrf", 5, _LAPACK)
+dpotri = _bind_scipy("dpotri", 5, _LAPACK)
+dpotrs = _bind_scipy("dpotrs", 8, _LAPACK)
+dpstrf = _bind_scipy("dpstrf", 9, _LAPACK)

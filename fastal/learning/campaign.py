@@ -52,6 +52,7 @@ class Campaign:
 
     _selection: Selection
     _refits: Refits | None
+    _asked: tuple[int, ...]  # points asked for and not told
     gp: Any  # the model without labels; None before the first fit
     points: Any  # the pool, (n, d): an array, or the rows of a dask array
 
@@ -100,7 +101,7 @@ class Campaign:
             rest = np.setdiff1d(np.arange(n), order)
             shuffler.shuffle(rest)
             order = np.r_[order, rest]
-        self.max_labels = budget(max_labels, n_initial, n)
+        self._max_labels = budget(max_labels, n_initial, n)
         if len(rows) > self.max_labels:
             raise ValueError(
                 f"`known` must have at most {self.max_labels} labels (`max_labels`), got "
@@ -171,6 +172,23 @@ class Campaign:
     def n_labels(self) -> int:
         """Number of labels so far."""
         return self._selection.n_labels
+
+    @property
+    def max_labels(self) -> int:
+        """Most labels in all; may be set, None for the whole pool. A stop stays."""
+        return self._max_labels
+
+    @max_labels.setter
+    def max_labels(self, value: int | None) -> None:
+        least = max(self.n_initial, self.n_labels + len(self._asked))
+        most = self.n_pool if value is None else check.count("max_labels", value, 1)
+        if not (least <= most <= self.n_pool):
+            raise ValueError(
+                f"`max_labels` must be between {least} and the size of the pool ({self.n_pool}), "
+                f"got {check.short_repr(value)}"
+            )
+        self._max_labels, self._whole = most, value is None
+        self._tell_horizon()
 
     @property
     def most_labels(self) -> int:
@@ -523,7 +541,7 @@ class Campaign:
         model = self._model if new.model is None else new.model
         scales = None if refits is None else refits.extended(points)
         # No call from here on, so that Ctrl-C finds all of it or nothing.
-        self.points, self.names, self.max_labels = points, names, most
+        self.points, self.names, self._max_labels = points, names, most
         self._selection, self._model, self._pool_moved = new, model, True
         if refits is not None and scales is not None:
             refits.scales, refits.features = scales

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastal._core.ended import BROKEN
+
 
 def failure(status: int, of: str = "") -> Exception:
     """Return the exception for a label that could not be taken.
@@ -11,8 +13,8 @@ def failure(status: int, of: str = "") -> Exception:
     Parameters
     ----------
     status : int
-        From a kernel: the number of the label at which the factor breaks down, or minus that of a
-        label that is too far off.
+        From a kernel: the number of the label at which the factor breaks down, minus that of a
+        label that is too far off, or `BROKEN`.
     of : str
         Whose label it is, such as " of run 3" or " (point 17)".
 
@@ -21,6 +23,8 @@ def failure(status: int, of: str = "") -> Exception:
     Exception
         To be raised or recorded.
     """
+    if status == BROKEN:
+        return RuntimeError(f"the state of the selection is damaged{of}: this is an error in fastal")
     if status < 0:
         return ValueError(
             f"label {-status}{of} is too far from what the prior can explain: centre and scale "

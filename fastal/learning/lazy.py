@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastal import _memory
 from fastal._core import selection_lazy
 from fastal._core.chunks import CHUNK, STRIDE, new_chunk
-from fastal._core.ended import DONE, FULL
-from fastal._threads import one_blas_thread, workers
+from fastal._core.ended import BROKEN, DONE, FULL
+from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Ints
+from fastal.learning.failures import failure
 from fastal.learning.gaussian import GaussianSelection
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ class LazySelection(GaussianSelection):
 
     Columns of the factor come in chunks, with the labels: nothing is reserved.
     """
-
-    # The first column of the panel that is being completed, and the blocks that are done.
-    _blocks: tuple[int, set[int]] = -1, set()
 
     # What `Pool.table` has the addresses of.
     chunks: tuple[Array, ...] = ()
@@ -66,13 +63,7 @@ class LazySelection(GaussianSelection):
         if room > self.state.labels.size:
             # by halves, so that what is copied stays in proportion
             self._reserve(max(room, self.state.labels.size * 3 // 2))
-        self._set_chunks((*self.chunks, chunk))
-
-    def frozen(self) -> Self:
-        """Return another one that later labels do not change; chunks are shared."""
-        new = super().frozen()
-        new._blocks = self._blocks[0], set(self._blocks[1])
-        return new
+        self._set_chunks(self.state, (*self.chunks, chunk))
 
     def __getstate__(self) -> dict[str, Any]:
         # Addresses mean nothing elsewhere.
@@ -84,16 +75,20 @@ class LazySelection(GaussianSelection):
         for chunk in self.chunks:
             chunks.append(new_chunk(self.n))
             chunks[-1][:] = chunk
-        self._set_chunks(tuple(chunks))
+        self._set_chunks(self.state, tuple(chunks))
 
-    def _set_chunks(self, chunks: tuple[Array, ...]) -> None:
-        """Keep chunks, and their addresses for compiled code."""
+    def _set_chunks(self, state: Any, chunks: tuple[Array, ...]) -> None:
+        """Keep a state and its chunks, with their addresses for compiled code."""
         table = np.array([chunk.ctypes.data for chunk in chunks], dtype=np.int64)
-        self.chunks, self.state = chunks, self.state._replace(table=table)
+        # in one call: Ctrl-C finds both or neither
+        vars(self).update(chunks=chunks, state=state._replace(table=table))
 
     def best(self) -> int:
         """Return the unlabelled point of largest variance, the lowest index among equals."""
-        return int(selection_lazy.best(self.gp.prior.kind, self.gp.amplitude, self.state))
+        found = int(selection_lazy.best(self.gp.prior.kind, self.gp.amplitude, self.state))
+        if found == BROKEN:
+            raise failure(BROKEN)
+        return found
 
     def _accept(self, index: int, y: float, noise: float) -> tuple[int, float]:
         self._make_room()
@@ -106,7 +101,7 @@ class LazySelection(GaussianSelection):
 
     def _run(self, y: Array, target: int, rule: int, past_stop: bool, threads: int) -> Any:
         gp, told = self.gp, self.n_labels
-        with one_blas_thread(), workers(threads) as pool:
+        with one_blas_thread():
             while True:
                 if self.n_labels < target:
                     self._make_room()
@@ -116,48 +111,37 @@ class LazySelection(GaussianSelection):
                 )  # fmt: skip
                 told = self.n_labels
                 if selection_lazy.is_full(self.state.counters):
-                    if threads > 1:
-                        self._complete_panel(pool.map)
-                    else:
-                        selection_lazy.complete_panel(gp.prior.kind, gp.amplitude, self.state)
+                    self._complete_panel(threads)
                     told -= 1  # that label waited for its panel
                 if reason not in (DONE, FULL) or told >= target:
                     return reason, status
 
     def settle(self) -> None:
         """Complete a full panel, also one that was begun and interrupted."""
-        if not self.n_labels or not selection_lazy.is_full(self.state.counters):
-            return
-        with one_blas_thread():
-            if self._blocks[0] == self.state.counters[selection_lazy.COMPLETE]:
-                self._complete_panel(map)
-            else:
-                selection_lazy.complete_panel(self.gp.prior.kind, self.gp.amplitude, self.state)
+        if self.n_labels and selection_lazy.is_full(self.state.counters):
+            with one_blas_thread():
+                self._complete_panel(1)
 
-    def _complete_panel(self, share_out: Callable[..., Iterable[None]]) -> None:
-        """Complete a panel with the blocks of rows shared out among threads.
+    def _complete_panel(self, threads: int) -> None:
+        """Complete a panel, the blocks of rows shared out among threads.
 
-        Ctrl-C comes while they are waited for: what is done is remembered, for `settle`.
+        Until it is closed, it may be begun anew: what it writes does not depend on that.
         """
         s, kind, amplitude = self.state, self.gp.prior.kind, self.gp.amplitude
         first, last = int(s.counters[selection_lazy.COMPLETE]), self.n_labels
         selection_lazy.prepare_panel(s.rows, s.products, first, last)
-        if self._blocks[0] != first:
-            self._blocks = first, set()
-        done = self._blocks[1]
+        base = np.empty(self.n)  # its own: a thread that Ctrl-C left behind writes to another one
 
-        def block(low: int) -> None:
-            if low in done:
-                return
-            selection_lazy.complete_blocks(
-                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low,
-                min(self.n, low + SHARE), s.base,
-            )  # fmt: skip
-            done.add(low)
+        def block(low: int) -> int:
+            high = min(self.n, low + share)
+            return selection_lazy.complete_blocks(
+                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low, high, s.base, base
+            )
 
-        list(share_out(block, range(0, self.n, SHARE)))
-        selection_lazy.close_panel(s)
-        self._blocks = -1, set()
+        share = SHARE if threads > 1 else self.n
+        if any(map_blocks(block, range(0, self.n, share), threads)):
+            raise failure(BROKEN)
+        selection_lazy.close_panel(s, base)
 
     def _factor_rows(self, first: int, last: int, out: Array) -> None:
         s = self.state

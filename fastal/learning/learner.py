@@ -115,7 +115,7 @@ class ActiveLearner(Campaign):
         refit: float | None = None,
         known: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        self._asked: tuple[int, ...] = ()  # and not told
+        self._asked = ()
         self._asked_n = 1  # how many were asked for; there may have been fewer
         self._batch_end = 0  # a fit that falls into a batch waits for so many labels
         self._source: Any = None  # where `learn` takes labels from
@@ -285,16 +285,8 @@ class ActiveLearner(Campaign):
         values = [y] if labels is None else labels
         checked = [_label(value) for value in values]
         with self._turn():
-            before = self._asked, self._asked_n, self._batch_end
-            selection, order = self._selection, self.order
-            try:
-                rows = self._rows_told(labels is None, index, checked)
-                own = self._check_told(rows, checked, noise)
-            except BaseException:
-                # nobody has asked for what was refused
-                self._asked, self._asked_n, self._batch_end = before
-                selection.order = order
-                raise
+            rows = self._rows_told(labels is None, index, checked)
+            own = self._check_told(rows, checked, noise)
             self._take_all(rows, checked, own)
             self._catch_up()
             return self.stopper.verdict
@@ -323,7 +315,12 @@ class ActiveLearner(Campaign):
         meant = getattr(self._here, "rows", None)  # of None there is none
         if meant is not None and (not self._asked or not set(self._asked) <= set(meant)):
             raise _labelled_meanwhile(meant[0], labels[0] if labels else None)
-        asked = self._asked or self._ask(max(1, count))
+        asked = self._asked
+        if not asked:
+            raise ValueError(
+                "`index` must be given: no point was asked for, and nobody knows which one "
+                f"{'this label is' if single else f'these {count} labels are'} of"
+            )
         if len(asked) != count or (single and len(asked) > 1):
             raise ValueError(
                 f"`y` must have {len(asked)} labels, one per point asked for, got {count}; "

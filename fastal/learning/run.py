@@ -245,7 +245,7 @@ class Run:
             if learner._refits is None:
                 learner._selection.reserve(most)
             learner.stopper = self.stopper.copy()
-            learner.max_labels = most
+            learner._max_labels = most
             learner._whole = given is None and (self.finished or learner._whole)
             learner._tell_horizon()
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastal import _memory
 from fastal._core import selection_eager, selection_lazy
-from fastal._core.chunks import CHUNK
+from fastal._core.chunks import CHUNK, STRIDE, new_chunk
 from fastal._core.ended import DONE
 from fastal._core.selection_eager import Eager
 from fastal._types import Array, Ints
@@ -43,7 +43,7 @@ class StagedSelection(EagerSelection, LazySelection):
     def __init__(
         self, gp: GaussianProcess, Z: Array, order: Ints, n_initial: int, capacity: int
     ) -> None:
-        self.early = min(capacity, early_labels(Z.shape[1]))
+        self.early = early_labels(Z.shape[1])
         GaussianSelection.__init__(self, gp, Z, order, n_initial, self.early)
         self._started = True
 
@@ -75,17 +75,16 @@ class StagedSelection(EagerSelection, LazySelection):
         pool.Zl[:, :t] = self.Z[:, early.labels[:t]]
         pool.base[early.places], pool.taken[:] = early.var[: self.n], early.taken
         pool.counters[selection_lazy.LABELS] = pool.counters[selection_lazy.COMPLETE] = t
-        self.state = pool
-        try:
-            self._make_room()
-        except BaseException:
-            self.state = early
-            raise
-        columns = self.chunks[0]
+        _memory.check_next(
+            8 * self.n * STRIDE, 0, f"a pool of {self.n} points, for the labels 1 to {CHUNK}", CHUNK
+        )
+        columns = new_chunk(self.n)
         columns[early.places, :t] = early.V[:t, : self.n].T
         # of a labelled point the row of L; what comes after it was not brought up to date
         columns[early.labels[:t], :t] = np.tril(columns[early.labels[:t], :t], -1)
-        selection_lazy.close_panel(self.state)
+        table = np.array([columns.ctypes.data], dtype=np.int64)
+        selection_lazy.close_panel(pool._replace(table=table), pool.base)
+        self._set_chunks(pool, (columns,))
 
     def best(self) -> int:
         """Return the unlabelled point of largest variance, the lowest index among equals."""

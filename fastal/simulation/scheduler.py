@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastal._threads import limit_blas, one_blas_thread
 from fastal._types import Array, Ints
 from fastal.simulation.chunk import as_spans
 from fastal.simulation.worker import run_chunk
@@ -124,7 +125,7 @@ def run_chunks(
 
 
 def _on_threads(tasks: Tasks, workers: int) -> Iterator[Chunk]:
-    with ThreadPoolExecutor(workers) as executor:
+    with one_blas_thread(), ThreadPoolExecutor(workers, initializer=limit_blas) as executor:
         pending = {executor.submit(run_chunk, *task) for task in islice(tasks, 2 * workers)}
         try:
             while pending:

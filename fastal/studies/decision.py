@@ -22,7 +22,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastal import _validation as check
-from fastal._threads import one_blas_thread, workers
+from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Ints
 from fastal.lookahead.gain import quiet_forecast
 from fastal.simulation.campaigns import simulate
@@ -651,8 +651,8 @@ def decision_study(
     if folder is not None:
         os.makedirs(folder, exist_ok=True)
     say(f"fitting length scale and noise: {', '.join(names)}")
-    with one_blas_thread(), workers(effective_n_jobs(jobs)) as pool:
-        problems = list(pool.map(lambda name: _prepared(name, seed), names))
+    with one_blas_thread():
+        problems = map_blocks(lambda name: _prepared(name, seed), names, effective_n_jobs(jobs))
     left_out = {
         size: tuple(one.name for one in problems if len(one.y) < size + TEST_ROWS) for size in sizes
     }

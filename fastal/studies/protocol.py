@@ -25,7 +25,7 @@ import numpy as np
 from fastal import _memory
 from fastal import _validation as check
 from fastal import datasets as data
-from fastal._threads import one_blas_thread, workers
+from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Ints
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.measures import crossing_counts
@@ -185,8 +185,8 @@ def problems(
     seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
     say = reporter(report, tell)
     say(f"fitting length scale and noise: {', '.join(names)}")
-    with one_blas_thread(), workers(effective_n_jobs(threads)) as pool:
-        return list(pool.map(lambda name: problem(name, seed), names))
+    with one_blas_thread():
+        return map_blocks(lambda name: problem(name, seed), names, effective_n_jobs(threads))
 
 
 class Campaigns(NamedTuple):

@@ -51,6 +51,51 @@ def campaign(bounds, alpha):
     return stops, p_values, runs, runs_after_reset
 
 
+@njit
+def compiled_gp_kl(mean, var, y, noise):
+    return jit.gp_kl(mean, var, y, noise)
+
+
+@njit
+def push_to_both(r):
+    stopper, still = jit.stopper_new(0.01), jit.still_new(0.1, 20)
+    refused = 0
+    try:
+        jit.stopper_push(stopper, r)
+    except Exception:  # Numba's form
+        refused += 1
+    try:
+        jit.still_push(still, r)
+    except Exception:
+        refused += 1
+    seen = jit.stopper_n_runs(stopper)
+    jit.stopper_free(stopper)
+    jit.still_free(still)
+    return refused, seen
+
+
+@pytest.mark.parametrize(
+    "posterior",
+    [(0.0, -1.0, 1.0, 0.01), (0.0, -1e-300, 1.0, 0.01), (0.0, -1.0, 1.0, -0.01), (0.0, 1.0, 1.0, 0.0),
+     (0.0, 1.0, 1.0, -1.0), (0.0, math.nan, 1.0, 0.01), (0.0, 0.0, 1.0, 0.0), (math.nan, 1.0, 1.0, 1.0)],
+)  # fmt: skip
+def test_what_is_no_posterior_is_no_bound_in_compiled_code(posterior):
+    assert math.isnan(compiled_gp_kl(*posterior))
+    assert push_to_both(compiled_gp_kl(*posterior)) == (2, 0)
+    assert push_to_both(compiled_gp_kl(0.0, 1.0, 1.0, 0.01)) == (0, 1)
+
+
+SIGNATURE = "void (char *, int *, __pyx_t_5scipy_6linalg_11cython_blas_d *, double *)"
+
+
+def test_integers_of_blas():
+    symbols.check_integers(SIGNATURE)
+    for wide in ("long", "int64_t", "blas_int", "__pyx_t_5scipy_6linalg_11cython_blas_blas_int"):
+        with pytest.raises(ImportError, match="32-bit integers"):
+            symbols.check_integers(SIGNATURE.replace("int *", f"{wide} *"))
+    assert "int *" in symbols._signature("scipy.linalg.cython_blas", "dgemm")
+
+
 def test_a_stopper_inside_compiled_code():
     stops, p_values, runs, runs_after_reset = campaign(SHIFTED, 1e-3)
     first = jit.stopping_time(SHIFTED, 1e-3)

@@ -17,6 +17,7 @@ from fastal import (
     GaussianProcess,
     MinLabels,
     Run,
+    StillToCome,
     Stopper,
     _memory,
     learn,
@@ -339,9 +340,14 @@ def test_asking_twice_is_asking_once():
     for bad in (math.inf, "a"):
         with pytest.raises((ValueError, TypeError), match="`y` must be"):
             learner.tell(bad)
+    for nobody_asked in (1.0, [1.0], [1.0, 2.0], None):
+        with pytest.raises(ValueError, match="`index` must be given: no point was asked for"):
+            learner.tell(nobody_asked)
     assert learner.n_labels == 1
-    learner.tell(1.0)
-    learner.tell(1.0)
+    assert len(learner.pending) == len(learner.skipped) == 0
+    for _ in range(2):
+        learner.ask()
+        learner.tell(1.0)
     assert learner.finished
     with pytest.raises(ValueError, match="all 3 labels are used: raise `max_labels`"):
         learner.ask()
@@ -545,12 +551,42 @@ def test_a_budget_that_is_raised_on_the_way(monkeypatch, below):
         if learner.n_labels == learner.max_labels:
             with pytest.raises(ValueError, match="raise `max_labels`"):
                 learner.ask()
-            learner.max_labels += 30
+            learner.max_labels = min(60, learner.max_labels + 30)
         index = learner.ask()
         assert index == whole.ask()
         learner.tell(np.sin(x[index]))
         whole.tell(np.sin(x[index]))
     assert (learner.run().bounds == whole.run().bounds).all()
-    learner.max_labels = 100  # more than there are points
     with pytest.raises(ValueError, match="all 60 points of the pool are labelled"):
         learner.ask()
+    for bad in (100, 59, 0, 1.5, "a"):  # more than there are points, fewer than the labels
+        with pytest.raises((ValueError, TypeError), match="`max_labels` must be"):
+            learner.max_labels = bad
+    assert learner.max_labels == 60
+
+
+def test_another_budget_moves_the_horizon():
+    x = np.random.default_rng(0).uniform(0, 10, (300, 2))
+    y = np.sin(x[:, 0]) + np.cos(x[:, 1])
+
+    def labelled(learner, n):
+        while learner.n_labels < n and not learner.finished:
+            learner.tell(y[learner.ask()])
+        return learner
+
+    given = {"gp": GaussianProcess(1.5, 0.01), "stopper": StillToCome(0.05), "seed": 0}
+    learner = labelled(ActiveLearner(x, max_labels=40, **given), 20)
+    learner.max_labels = 250
+    again = ActiveLearner.from_dict(learner.to_dict(), x)
+    whole = labelled(ActiveLearner(x, max_labels=250, **given), 250)
+    for one in (learner, again):
+        labelled(one, 250)
+        assert one.stopper.stopped_at == whole.stopper.stopped_at
+        assert one.n_labels == whole.n_labels > 40
+    learner = ActiveLearner(x, max_labels=40, **given)
+    learner.max_labels = None
+    learner.extend_pool(x[:5])
+    assert learner.max_labels == 305
+    learner.ask(10)
+    with pytest.raises(ValueError, match="`max_labels` must be between 10 and"):
+        learner.max_labels = 9

@@ -15,7 +15,7 @@ from fastal import _memory
 from fastal._core import selection_lazy
 from fastal._core.chunks import CHUNK, STRIDE, aligned, new_chunk
 from fastal._core.selection_candidates import order_heap, top
-from fastal._core.selection_lazy import COMPLETE, HEAP, LABELS, ROWS, WIDTH, Pool
+from fastal._core.selection_lazy import COMPLETE, HEAP, LABELS, ROWS, Pool
 from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Ints
 from fastal.learning.columns import add_rows, largest, range_sum
@@ -176,7 +176,7 @@ class WorkerRows:
             def block(low: int) -> None:
                 selection_lazy.complete_rows(
                     root.kind, root.amplitude, s.Z, s.Zl, s.table, s.products, first, first + p,
-                    low, min(self.n, low + ROWS), s.base,
+                    low, min(self.n, low + ROWS), s.base, s.base,
                 )  # fmt: skip
 
             map_blocks(block, range(0, self.n, ROWS), self.threads)
@@ -243,7 +243,6 @@ class WorkerRows:
         self.root = None
         Z = scaled_inputs("X", self.X, np.asarray(root.lengthscale, dtype=np.float64))
         self.pool = selection_lazy.new_pool(Z, CHUNK, root.amplitude)
-        self.pool.counters[WIDTH] = selection_lazy.panel_width(self.n_pool)
         addresses = [chunk.ctypes.data for chunk in self.chunks]
         self.pool = self.pool._replace(table=np.array(addresses, dtype=np.int64))
         self.names, self.ends, self.bases = [], [], []

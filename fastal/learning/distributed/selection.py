@@ -17,7 +17,7 @@ from fastal._core.selection_candidates import (
     place_of,
     run_candidates,
 )
-from fastal._core.selection_lazy import COMPLETE, HEAP, PANEL, WIDTH
+from fastal._core.selection_lazy import COMPLETE, HEAP, PANEL
 from fastal._threads import one_blas_thread
 from fastal._types import Array, Bools, Ints
 from fastal.learning.distributed.rows import Behind, Panel, Question, Root
@@ -70,7 +70,6 @@ class DaskSelection(GaussianSelection):
         nothing = np.empty((points.shape[1], 0))
         super().__init__(gp, nothing, order, n_initial, min(capacity, CHUNK))
         self.n = len(points)
-        self.state.counters[WIDTH] = selection_lazy.panel_width(self.n)
         self._no_candidates()
 
     def _no_candidates(self) -> None:
@@ -184,7 +183,7 @@ class DaskSelection(GaussianSelection):
         New memory costs more than what is written to it.
         """
         room = self._room if self._room_is_mine else ()
-        if not room or len(room[0]) < rows:
+        if any(len(chunk) < rows for chunk in room):
             room = ()
         room += tuple(new_chunk(rows) for _ in range(count - len(room)))
         self._room, self._room_is_mine = room, True
