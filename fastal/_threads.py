@@ -146,7 +146,8 @@ def map_blocks(call: Callable[[Any], Any], starts: Iterable[Any], threads: int) 
     # Plain threads and locks: those of `concurrent.futures` wait in Python code, which Ctrl-C
     # leaves with their locks held. Methods of lists and dicts are whole under the GIL.
     order = list(starts)
-    todo, found, errors = order[::-1], {}, []
+    todo, found = order[::-1], {}
+    errors: list[BaseException] = []
 
     def work() -> None:
         while todo and not errors:
@@ -177,7 +178,7 @@ def map_blocks(call: Callable[[Any], Any], starts: Iterable[Any], threads: int) 
         try:
             for lock in locks:
                 lock.acquire()
-            started.extend(map(start_new_thread, repeat(helper), zip(locks)))  # noqa: B905
+            started.extend(map(start_new_thread, repeat(helper), zip(locks)))
             work()
             wait()
         except BaseException:

@@ -88,8 +88,9 @@ def new_pool(Z: Array, capacity: int, amplitude: float) -> Pool:
 
 @jit_part
 def panel_fits(table: Ints, first: int, last: int) -> bool:
-    """Whether the labels `first` to `last` are a panel that its chunk holds, and the chunk is there."""
-    return first >= 0 and last - first <= PANEL and last <= CHUNK * min(table.size, first // CHUNK + 1)
+    """Whether the labels `first` to `last` are a panel within a chunk, and the chunk is there."""
+    end = CHUNK * min(table.size, first // CHUNK + 1)
+    return first >= 0 and last - first <= PANEL and last <= end
 
 
 @jit_borrowing
@@ -413,7 +414,7 @@ def complete_blocks(
     base: Array,
     after: Array,
 ) -> int:
-    """Do what `complete_rows` does, some rows after the others; 0, or BROKEN and nothing is done."""
+    """Do what `complete_rows` does, some rows after the others; return 0, or BROKEN before any."""
     if not panel_fits(table, first, last):
         return BROKEN
     for begin in range(low, high, ROWS):
@@ -454,8 +455,8 @@ def is_full(counters: Ints) -> bool:
     """Whether it is time to complete a panel: at 1, 4 and 16 labels, then at fixed distances.
 
     The first labels shrink all variances: were their panels wide, most rows would be brought up to
-    date one by one. After label 1 alone, the second one would do so with every row. Wherever a panel
-    begins, it ends on the same grid, which has the ends of all chunks.
+    date one by one. After label 1 alone, the second one would do so with every row. Wherever a
+    panel begins, it ends on the same grid, which has the ends of all chunks.
     """
     complete = counters[COMPLETE]
     if complete < 16:

@@ -24,7 +24,9 @@ def failure(status: int, of: str = "") -> Exception:
         To be raised or recorded.
     """
     if status == BROKEN:
-        return RuntimeError(f"the state of the selection is damaged{of}: this is an error in fastal")
+        return RuntimeError(
+            f"the state of the selection is damaged{of}: this is an error in fastal"
+        )
     if status < 0:
         return ValueError(
             f"label {-status}{of} is too far from what the prior can explain: centre and scale "

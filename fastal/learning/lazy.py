@@ -135,8 +135,9 @@ class LazySelection(GaussianSelection):
         def block(low: int) -> int:
             high = min(self.n, low + share)
             return selection_lazy.complete_blocks(
-                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low, high, s.base, base
-            )
+                kind, amplitude, s.Z, s.Zl, s.table, s.products, first, last, low, high, s.base,
+                base,
+            )  # fmt: skip
 
         share = SHARE if threads > 1 else self.n
         if any(map_blocks(block, range(0, self.n, share), threads)):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,7 @@ from numba import config
 
 from fastal import ActiveLearner
 from fastal.cli import next_state
+from fastal.cli.entry import main
 from fastal.cli.errors import UserError
 
 pytestmark = pytest.mark.skipif(
@@ -309,3 +312,31 @@ def test_processes_at_the_same_time(make, state):
     assert len({one["left"] for one in said}) == 1
     assert len(saved_in(state)["learner"]["indices"]) == 25
     assert not os.path.exists(state + ".lock")
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="rows are known by their place among equal ones"
+)
+def test_rows_with_equal_features_in_another_order(tmp_path, state, capsys):
+    # permuting the rows of a table must change nothing
+    rng = np.random.default_rng(0)
+    rows = [[A[i % 20], B[i % 20], Y[i] if i < 25 else ""] for i in range(N)]
+    path = write(tmp_path / "data.csv", rows, ["a", "b", "y"])
+    before = record(capsys, path, "--state", state)
+    for _ in range(5):
+        path = write(tmp_path / "data.csv", [rows[i] for i in rng.permutation(N)], ["a", "b", "y"])
+        assert main(["next", path, "--target", "y", "--state", state, "--json"]) == GO_ON
+        said = json.loads(capsys.readouterr().out)
+        assert said["changed"] == []
+        assert said["left"] == before["left"]
+        assert saved_in(state)["learner"]["labels"] == Y[:25].tolist()
+
+
+@pytest.mark.xfail(strict=True, reason="its own advice is refused", raises=AssertionError)
+def test_a_table_that_pandas_wrote_with_its_index(make, tmp_path, capsys):
+    # the first column has no name: fastal says what to write, and that must work
+    rows = [[i, A[i], B[i], Y[i] if i < 12 else ""] for i in range(N)]
+    path = write(tmp_path / "data.csv", rows, ["", "a", "b", "y"])
+    advice = re.search(r"say (--name ('[^']*'|\S+))", words(ask(capsys, path)))
+    assert advice is not None
+    assert main(["next", path, "--target", "y", *shlex.split(advice[1])]) == GO_ON

@@ -213,3 +213,15 @@ def test_scales_of_columns_to_the_last_digit(n, d):
     np.testing.assert_array_equal(unit, columns.units(np.abs(X).max(axis=0)))
     np.testing.assert_array_equal(deviation, (X / unit).std(axis=0))
     np.testing.assert_array_equal(deviation, columns.deviations(X, unit))
+
+
+def test_labels_out_of_turn_beyond_the_first_chunk():
+    # a new chunk of candidates had the rows that it needed, the ones before it had fewer
+    X, y = problem(5000)
+    here, there = both(X, y, [1280, 5000], 300)
+    wanted = np.flatnonzero(here.unlabelled)[[5, 1500, -1]].tolist()
+    for one in (here, there):
+        for row in wanted:
+            one.accept(row, y[row])
+        one.run(y, 400, None, True, 1)
+    assert_same(here, there)

@@ -150,7 +150,7 @@ def test_a_wrong_number_of_labels(gp):
             learner.ask(ask)
         before = snapshot(learner)
         for bad in ([1.0, 2.0], [], 1.0) if ask else ([1.0] * 60, [1.0], 1.0, []):
-            with pytest.raises(ValueError, match="`y` must have|no point was asked for"):
+            with pytest.raises(ValueError, match=r"`y` must have|no point was asked for"):
                 learner.tell(bad)
             assert snapshot(learner) == before
         for bad in ([1.0, "a", 2.0], [1.0, math.inf, 2.0], [1.0, [2.0], 3.0], np.ones((3, 1))):

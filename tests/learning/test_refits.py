@@ -229,8 +229,8 @@ def test_labels_without_a_variance():
         learner = labelled(ActiveLearner(X, stopper=NEVER, seed=0), y, 8)
         before, free = learner.to_dict(), np.flatnonzero(learner.unlabelled)[:2]
         for call in (
-            lambda one, bad=bad: one.tell(bad, index=free[0]),
-            lambda one, bad=bad: one.tell([1.0, bad], index=free),
+            lambda one, bad=bad, free=free: one.tell(bad, index=free[0]),
+            lambda one, bad=bad, free=free: one.tell([1.0, bad], index=free),
             lambda one, bad=bad: one.correct(one.run().indices[2], bad),
         ):
             with pytest.raises(ValueError, match=r"`y` must be below 1e\+150"):

