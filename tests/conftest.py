@@ -15,6 +15,7 @@ from hypothesis import settings
 
 # What several test files share is imported by its name; pytest's importlib mode adds no folder.
 sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parent / "learning"))  # the dense twin
 pytest.register_assert_rewrite(
     "boundary_calls",
     "boundary_values",
