@@ -24,7 +24,8 @@ class DenseTwin:
         self.noise, self.amplitude, self.mean, self.kernel = noise, amplitude, mean, kernel
         self.rows = np.empty(0, dtype=int)
         self.V = np.empty((0, len(self.Z)))
-        self.z, self.u, self.noises = np.empty(0), np.empty(0), np.empty(0)
+        self.z, self.u, self.diagonal = np.empty(0), np.empty(0), np.empty(0)
+        self.enlarged = np.empty(0)
         self.var = np.full(len(self.Z), float(amplitude))
 
     def block(self, rows, noises):
@@ -44,8 +45,18 @@ class DenseTwin:
         before = np.diag(L) ** 2 - noises
         z = solve_triangular(L, y - self.mean - self.V[:, rows].T @ self.z, lower=True)
         self.u = np.r_[self.u, np.maximum(before, 0.0) / noises]
-        self.rows, self.z, self.noises = np.r_[self.rows, rows], np.r_[self.z, z], np.r_[self.noises, noises]
+        self.diagonal = np.r_[self.diagonal, np.diag(L)]
+        self.rows, self.z = np.r_[self.rows, rows], np.r_[self.z, z]
         self.V, self.var = np.vstack((self.V, V)), self.var - (V**2).sum(axis=0)
+
+    def weights(self):
+        """Return the sum of the weights that each label's prediction gave to the labels before it."""
+        if len(self.enlarged) == len(self.rows):
+            return self.enlarged
+        L = np.tril(self.V[:, self.rows].T, -1) + np.diag(self.diagonal)
+        inverse = solve_triangular(L, np.eye(len(L)), lower=True)  # row t: (-weights, 1) / L_tt
+        self.enlarged = np.abs(inverse).sum(axis=1) * self.diagonal - 1
+        return self.enlarged
 
     @property
     def bounds(self):
