@@ -15,12 +15,15 @@ from hypothesis import settings
 
 # What several test files share is imported by its name; pytest's importlib mode adds no folder.
 sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parent / "learning"))  # its twin
 pytest.register_assert_rewrite(
     "boundary_calls",
     "boundary_values",
     "labelling_problem",
     "page_blocks",
     "pool_problems",
+    "programs_mirror",
+    "programs_problems",
     "saved_states",
     "shared_objects",
     "tracker_twin",
