@@ -37,7 +37,7 @@ class ActiveLearner(Campaign):
     X : array_like, shape (n, d)
         The pool; a pandas object keeps its row names. A dask array stays on the workers of its
         cluster.
-    gp : GaussianProcess, LaplaceClassifier or BayesianLogistic, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
         are learnt on the way, for inputs in standard deviations of the pool.
     stopper : Stopper or another criterion
@@ -47,14 +47,11 @@ class ActiveLearner(Campaign):
         without a `gp`, which needs them for the first fit.
     max_labels : int, optional
         Most labels in all; the whole pool by default.
-    acquisition : {"max_variance", "uncertainty", "margin", "entropy", "random"} or callable
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
         How the next point is chosen. A callable takes mean and variance of all points (of the
-        latent function, for a classifier; of the logits of all classes, in rows, for a
-        `BayesianLogistic`) and returns a score for each; the largest unlabelled one wins, the
-        lowest index among equals. A classifier takes the point whose class is least certain,
-        "uncertainty": the default stands for that as well. Two classes: the probability is closest
-        to 1/2. Many, a `BayesianLogistic` only: "margin", the two most probable classes are closest
-        to each other, which "uncertainty" stands for; or "entropy", the largest one.
+        latent function, for a classifier) and returns a score for each; the largest unlabelled one
+        wins, the lowest index among equals. A classifier takes the point whose probability is
+        closest to 1/2, "uncertainty": the default stands for that as well.
     seed : int, optional
         Seed of what is random.
     refit : float, optional

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from fastal.models.gp import warn_if_far as warn_if_far
     from fastal.models.gp import whitened as whitened
     from fastal.models.growing import FAR as FAR
-    from fastal.models.logistic import BayesianLogistic as BayesianLogistic
     from fastal.models.model import Model as Model
     from fastal.models.posterior import PANEL as PANEL
     from fastal.models.prior import Prior as Prior
@@ -29,7 +28,6 @@ __getattr__, __dir__, __all__ = attach(
         "posterior": "PANEL",
         "model": "Model",
         "classifier": "LaplaceClassifier",
-        "logistic": "BayesianLogistic",
         "prior": "Prior",
         "fit": "Evidence minimise_from",
         "weak": "WeakFit weak_fit",
