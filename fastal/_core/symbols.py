@@ -65,10 +65,8 @@ square_term = _bind("square_term", types.float64, *[types.float64] * 3, module=_
 # BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"
 dgemm = _bind("dgemm", types.void, *[types.intp] * 13, module=_BLAS)
-dsyrk = _bind("dsyrk", types.void, *[types.intp] * 10, module=_BLAS)
 dtrsm = _bind("dtrsm", types.void, *[types.intp] * 11, module=_BLAS)
 _LAPACK = "scipy.linalg.cython_lapack"
 dpotrf = _bind("dpotrf", types.void, *[types.intp] * 5, module=_LAPACK)
 dpotri = _bind("dpotri", types.void, *[types.intp] * 5, module=_LAPACK)
 dpotrs = _bind("dpotrs", types.void, *[types.intp] * 8, module=_LAPACK)
-dpstrf = _bind("dpstrf", types.void, *[types.intp] * 9, module=_LAPACK)

@@ -15,9 +15,10 @@ from fastal._types import Array, Ints
 from fastal.learning import saved
 from fastal.learning.campaign import Campaign, row_names
 from fastal.learning.elsewhere import PoolElsewhere
-from fastal.learning.inputs import Classifier, check_labels, check_test_set
+from fastal.learning.inputs import check_labels, check_test_set
 from fastal.learning.refit import check_size
 from fastal.learning.unfitted import Unfitted
+from fastal.models.classifier import LaplaceClassifier
 from fastal.models.weak import LEAST_LABELS
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ class ActiveLearner(Campaign):
 
     def _best_ahead(self, count: int) -> tuple[int, ...]:
         """Return the next points of a choice that does not look at labels."""
-        if callable(self.acquisition) or isinstance(self.gp, Classifier):
+        if callable(self.acquisition) or isinstance(self.gp, LaplaceClassifier):
             raise ValueError(
                 f"`n` must be 1 where the choice looks at labels, got {count}: each point depends "
                 "on the label before it"
@@ -341,7 +342,7 @@ class ActiveLearner(Campaign):
                 f"`y` must have at most {room} labels, got {len(values)}: all {self.max_labels} "
                 "labels are used; raise `max_labels`"
             )
-        if noise is not None and isinstance(self.gp, Classifier):
+        if noise is not None and isinstance(self.gp, LaplaceClassifier):
             raise ValueError(
                 f"`noise` must be None for a classifier, got {check.short_repr(noise)}"
             )

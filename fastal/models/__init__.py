@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from fastal.models.fit import minimise_from as minimise_from
     from fastal.models.gp import GaussianProcess as GaussianProcess
     from fastal.models.gp import warn_if_far as warn_if_far
-    from fastal.models.gp import whitened as whitened
     from fastal.models.growing import FAR as FAR
     from fastal.models.model import Model as Model
     from fastal.models.posterior import PANEL as PANEL
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "gp": "GaussianProcess warn_if_far whitened",
+        "gp": "GaussianProcess warn_if_far",
         "growing": "FAR",
         "buffers": "Labels",
         "posterior": "PANEL",
