@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from fastal import GaussianProcess, _threads, forecast, simulate
+from fastal import GaussianProcess, _threads, simulate
 from fastal._threads import cores, one_blas_thread
-from fastal.lookahead import gain
 
 
 def blas():
@@ -70,22 +69,6 @@ class Overlap:
         threads[1].join(60)
         assert not any(thread.is_alive() for thread in threads)
         return between
-
-
-def test_forecasts_that_overlap(monkeypatch):
-    # The second one finds one thread, and used to put that back as what the process had.
-    order = gain._small_order
-    now = []
-
-    def slowly(*arguments):
-        now[0].body()
-        return order(*arguments)
-
-    monkeypatch.setattr(gain, "_small_order", slowly)
-    X = np.random.default_rng(0).uniform(0, 10, 20)
-    now.append(Overlap(lambda _: forecast(X, GaussianProcess(1.0, 0.01), labelled=[0])))
-    now[0].run()
-    assert set(blas()) == {2}
 
 
 def test_simulations_while_the_main_thread_has_limits_of_its_own():

@@ -16,8 +16,6 @@ import fastal
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
-    "digits_ten_classes": "sklearn",
-    "torch_last_layer": "torch",
     "scikit_learn_loop": "sklearn",
     "scikit_learn_refits": "sklearn",
     "scikit_activeml_loop": "skactiveml",
