@@ -36,7 +36,7 @@ CRITERIA = {
     "either": lambda: Stopper() | MaxVariance(0.25),
     "either and a budget": lambda: MaxVariance(1e-9) | FixedBudget(20) | Stopper(1e-300),
     "both": lambda: MaxVariance(0.4) & MinLabels(15) & StillToCome(0.3),
-    "nested": lambda: (StillToCome(0.3) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
+    "nested": lambda: (FixedBudget(12) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
     "none stops": lambda: MaxVariance(1e-12),
 }
 
