@@ -69,7 +69,7 @@ OPTIONS = list(options(build_parser()))
 
 def test_options_are_found():
     assert {("demo", "--seed"), ("watch", "--window"), ("reproduce table1", "--jobs"),
-            ("run", "--target"), ("next", "--number")} <= set(OPTIONS)  # fmt: skip
+            ("run", "--target"), ("next", "-n")} <= set(OPTIONS)  # fmt: skip
     assert ("watch", "--alpha") not in OPTIONS
 
 
