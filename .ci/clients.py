@@ -109,8 +109,7 @@ GROUPS = {
     "torch": Group(
         ("gpytorch", "botorch", "ax-platform", "bofire"),
         ("tests/adapters/test_botorch.py", "tests/adapters/test_botorch_loops.py",
-         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py",
-         "examples/torch_last_layer.py"),
+         "docs/others/torch.md", "examples/bofire_loop.py", "examples/ax_loop.py"),
         first=(TORCH,),
         more=("bofire[optimization]", "scikit-learn"),
     ),

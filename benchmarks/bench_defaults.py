@@ -12,7 +12,6 @@ from fastal import (
     GaussianProcess,
     Stopper,
     StopperBatch,
-    forecast,
     learn,
     runs_test,
     simulate,
@@ -132,16 +131,6 @@ class Grows:
         )
 
     track_exponent_of_fit.unit = "exponent"
-
-    def track_exponent_of_forecast(self, share):
-        """At most 2.2, to 16,000 points: beyond 2,048 of them a thousand labels are forecast."""
-        X, _ = _data(16_000)
-        return _exponent(
-            self._sizes(16_000, share),
-            lambda n: best(lambda: forecast(X[:n], gp=_gp(), labelled=[0]), rounds=1, seconds=0),
-        )
-
-    track_exponent_of_forecast.unit = "exponent"
 
     def track_exponent_of_simulate(self, share):
         """At most 1.2, to 8,000 points in all, pools of 100, 50 runs."""

@@ -14,11 +14,9 @@ from threadpoolctl import threadpool_limits
 from fastal import (
     FixedBudget,
     GaussianProcess,
-    LookAhead,
     MaxVariance,
     MinLabels,
     Stopper,
-    forecast,
     learn,
 )
 
@@ -297,20 +295,11 @@ CRITERIA = {
     "MinLabels": lambda: MinLabels(10**9),
     "MaxVariance": lambda: MaxVariance(1e-300),
     "StillToCome": lambda: StillToCome(1e-300),
-    "LookAhead": lambda: LookAhead(1e-300),
     "Stopper | MaxVariance": lambda: Stopper(1e-300) | MaxVariance(1e-300),
     "Stopper & MinLabels": lambda: Stopper(1e-300) & MinLabels(10**9),
     "Stopper | FixedBudget": lambda: Stopper(1e-300) | FixedBudget(10**9),
     "Stopper | StillToCome": lambda: Stopper(1e-300) | StillToCome(1e-300),
-    "Stopper | LookAhead": lambda: Stopper(1e-300) | LookAhead(1e-300),
 }
-
-
-def _begin(criterion, found):
-    """Give a forecast to the members that want one."""
-    for member in getattr(criterion, "members", (criterion,)):
-        if isinstance(member, LookAhead):
-            member.begin(found)
 
 
 class CompiledCriteria:
@@ -324,9 +313,6 @@ class CompiledCriteria:
         self.X, self.y = _data(N)
         self.labels = min(N, 300)
         self.stopper = CRITERIA[criterion]()
-        if "LookAhead" in criterion:
-            gp = GaussianProcess(SCALE, NOISE)
-            _begin(self.stopper, forecast(self.X, gp, labelled=[0]))
 
     def _run(self, stopper):
         run = _learn(self.X, self.y, self.labels, 1, stopper)
@@ -334,7 +320,7 @@ class CompiledCriteria:
             raise RuntimeError(f"it stopped after {run.n_labels} labels")
 
     def track_run_over_that_of_a_stopper(self, criterion, N):
-        """At most 1.1; the time of the processor, LookAhead's forecast of the pool before."""
+        """At most 1.1; the time of the processor."""
         alone = Stopper(1e-300)
         self._run(alone)
         self._run(self.stopper)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fastal import Stopper, reference, stopping_time
+from fastal import Stopper, stopping_time
 
 from . import (
     _limits,
@@ -29,7 +29,6 @@ from . import (
     bench_growth,
     bench_import,
     bench_learn,
-    bench_lookahead,
     bench_paper,
     bench_runs,
     bench_simulate,
@@ -276,27 +275,6 @@ def learning(limits: Limits) -> Iterator[Row]:
         possible / 2,
         "dgemm, two cores",
     )
-    small = bench_lookahead.Small()
-    small.setup(1_000)
-    ours = small.track_seconds(1_000)
-    yield Row(
-        "`forecast` of 1,000 points, two threads", ours,
-        once(lambda: _forecast_loop(small.X)), "NumPy loop", 5,
-    )  # fmt: skip
-    large = bench_lookahead.Large()
-    large.setup(10_000)
-    yield Row(
-        "`forecast`, 1,000 of 10,000 points",
-        *in_turn(
-            lambda: large._forecast(large.others, 1_000), lambda: large._learn(1_000), rounds=2
-        ),
-        "`learn` of as many", 0.67,
-    )  # fmt: skip
-
-
-def _forecast_loop(X: np.ndarray) -> None:
-    with threadpool_limits(1):
-        reference.forecast_loop(X, reference.GaussianProcess(1.3, 0.01), labelled=[0])
 
 
 def simulations(limits: Limits) -> Iterator[Row]:

@@ -13,7 +13,6 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learning.learner",
-    "BayesianLogistic": "models.logistic",
     "Comparison": "studies.comparison",
     "ConfidenceDrop": "criteria.confidence",
     "ConfidenceGradient": "criteria.confidence",
@@ -21,11 +20,9 @@ _HOME = {
     "CrossValidation": "criteria.experiments",
     "ErrorStability": "criteria.predictions",
     "FixedBudget": "stopping.budget",
-    "Forecast": "lookahead.gain",
     "GaussianProcess": "models.gp",
     "GroundTruth": "criteria.experiments",
     "LaplaceClassifier": "models.classifier",
-    "LookAhead": "lookahead.criterion",
     "MaxUncertainty": "criteria.predictions",
     "MaxVariance": "criteria.experiments",
     "MinLabels": "stopping.budget",
@@ -45,7 +42,6 @@ _HOME = {
     "choose_method": "runs",
     "compare": "studies.comparison",
     "false_stop_probability": "stopping.sequential",
-    "forecast": "lookahead.gain",
     "gaussian_kl": "bound",
     "get_include": "_versions",
     "gp_bounds": "bound",
@@ -65,7 +61,6 @@ _MODULES = (
     "datasets",
     "jit",
     "learning",
-    "lookahead",
     "models",
     "plotting",
     "reference",
@@ -85,7 +80,6 @@ _MOVED = {
     "sequential": "stopping",
     "stability": "criteria",
     "stopper": "stopping",
-    "tradeoff": "studies",
 }
 
 __all__ = ["__version__", *_HOME, *_MODULES]

@@ -5,7 +5,6 @@ from . import criteria as criteria
 from . import datasets as datasets
 from . import jit as jit
 from . import learning as learning
-from . import lookahead as lookahead
 from . import models as models
 from . import plotting as plotting
 from . import reference as reference
@@ -32,12 +31,8 @@ from .criteria.predictions import StabilizingPredictions as StabilizingPredictio
 from .learning.learner import ActiveLearner as ActiveLearner
 from .learning.run import Run as Run
 from .learning.run import learn as learn
-from .lookahead.criterion import LookAhead as LookAhead
-from .lookahead.gain import Forecast as Forecast
-from .lookahead.gain import forecast as forecast
 from .models.classifier import LaplaceClassifier as LaplaceClassifier
 from .models.gp import GaussianProcess as GaussianProcess
-from .models.logistic import BayesianLogistic as BayesianLogistic
 from .runs import RunsDistribution as RunsDistribution
 from .runs import RunsTest2SampResult as RunsTest2SampResult
 from .runs import RunsTestResult as RunsTestResult

@@ -20,23 +20,19 @@ HOMES = {
     "AllOf": "fastal.stopping.compose",
     "AnyOf": "fastal.stopping.compose",
     "AsBoundsCome": "fastal.studies.campaign",
-    "BayesianLogistic": "fastal.models.logistic",
     "ConfidenceDrop": "fastal.criteria.confidence",
     "ConfidenceGradient": "fastal.criteria.confidence",
     "CrossValidation": "fastal.criteria.experiments",
     "ErrorStability": "fastal.criteria.predictions",
     "FixedBudget": "fastal.stopping.budget",
-    "ForecastShares": "fastal.studies.decision",
     "GaussianProcess": "fastal.models.gp",
     "GroundTruth": "fastal.criteria.experiments",
     "LaplaceClassifier": "fastal.models.classifier",
-    "LookAhead": "fastal.lookahead.criterion",
     "MaxUncertainty": "fastal.criteria.predictions",
     "MaxVariance": "fastal.criteria.experiments",
     "MinLabels": "fastal.stopping.budget",
     "OverallUncertainty": "fastal.criteria.predictions",
     "PACBayes": "fastal.criteria.experiments",
-    "RefitShares": "fastal.studies.campaign",
     "StabilizingPredictions": "fastal.criteria.predictions",
     "StillToCome": "fastal.stopping.still",
     "Stopper": "fastal.stopping.stopper",
@@ -52,8 +48,7 @@ def import_home(kind: str) -> None:
 def restore_model(state: Any) -> Any:
     """Return the model that its `to_dict` described: a Gaussian process if it does not say."""
     kind = state.get("kind") if isinstance(state, dict) else None
-    models = ("BayesianLogistic", "GaussianProcess", "LaplaceClassifier")
-    name = kind if kind in models else "GaussianProcess"
+    name = "LaplaceClassifier" if kind == "LaplaceClassifier" else "GaussianProcess"
     return getattr(importlib.import_module(HOMES[name]), name).from_dict(state)
 
 

@@ -347,22 +347,6 @@ def class_labels(
     return np.where(array == 1.0, 1.0, -1.0), negative
 
 
-def class_numbers(
-    name: str, values: ArrayLike, size: int | None, classes: int
-) -> NDArray[np.int64]:
-    """Return labels of many classes, 0 to `classes` - 1."""
-    first = as_array(name, values).reshape(-1)[:1].tolist()
-    if first and isinstance(first[0], str):
-        raise TypeError(
-            f"`{name}` must hold classes from 0 to {classes - 1}, got {short_repr(first[0])}: "
-            f"np.unique({name}, return_inverse=True)[1] numbers them"
-        )
-    array = vector(name, values, size)
-    known = (array == np.floor(array)) & (array >= 0.0) & (array < classes)
-    _refuse_first(name, array, known, f"be a class from 0 to {classes - 1}")
-    return array.astype(np.int64)
-
-
 def covariance(name: str, values: ArrayLike, size: int) -> Array:
     """Check for a symmetric matrix of `size` rows; a single number is a matrix of one."""
     array = finite_array(name, values)

@@ -16,13 +16,11 @@ from fastal import (
     StillToCome,
     Stopper,
     StopperBatch,
-    forecast,
     learn,
     simulate,
 )
 from fastal.criteria.held_out import LeaveOneOut
 from fastal.studies.campaign import AsBoundsCome
-from fastal.studies.label_cost import RULES, Curve, Tradeoff
 from fastal.studies.protocol import Problem, campaigns
 
 # How to call each --------------------------------------------------------------------------------
@@ -88,11 +86,6 @@ def batch():
     return streams
 
 
-def tradeoff_by_hand():
-    curves = [Curve(rule, s, s, 1 - s) for rule in RULES for s in (0.2, 0.5, 0.8)]
-    return Tradeoff(curves, [], [])
-
-
 @cache
 def foreign_model():
     gaussian_process = pytest.importorskip("sklearn.gaussian_process")
@@ -112,14 +105,12 @@ OBJECTS = {
     "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
     "Campaigns": small_campaign,
     "Criterion": lambda: pushed(FixedBudget(5)),
-    "Forecast": lambda: forecast(POOL, gp(), labelled=[0]),
     "Run": lambda: learn(X, Y, gp=gp(), stopper=FixedBudget(3), seed=0),
     "RunsDistribution": lambda: RunsDistribution(5, 7),
     "Simulation": small_simulation,
     "StillToCome": lambda: pushed(StillToCome(horizon=50, noise=0.1)),
     "Stopper": lambda: pushed(Stopper(noise=0.1)),
     "StopperBatch": batch,
-    "Tradeoff": tradeoff_by_hand,
 }
 
 
@@ -179,14 +170,6 @@ CALLS = {
     "GaussianProcess.predict": Call(X=[[0.1, 0.2]], return_var=True, return_cov=False),
     "GaussianProcess.prior_kl": Call(jitter=0.1),
     "GaussianProcess.rewind": Call(n=2),
-    "BayesianLogistic": Call(n_features=2, n_classes=3, prior=1.0),
-    "BayesianLogistic.add": Call(x=[0.1, 0.2], y=1),
-    "BayesianLogistic.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, 2]),
-    "BayesianLogistic.logits": Call(X=[[0.1, 0.2]], return_var=True),
-    "BayesianLogistic.predict": Call(X=[[0.1, 0.2]]),
-    "BayesianLogistic.predict_proba": Call(X=[[0.1, 0.2]]),
-    "BayesianLogistic.replay_errors": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, 2]),
-    "BayesianLogistic.rewind": Call(n=2),
     "LaplaceClassifier": Call(MODEL, kappa=0.1),
     "LaplaceClassifier.add": Call(x=[0.1, 0.2], y=1),
     "LaplaceClassifier.add_batch": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
@@ -256,10 +239,6 @@ CALLS = {
     "ErrorStability.update": Call(kl=[0.5]),
     "FixedBudget": Call(n=5),
     "GroundTruth": Call(X_test=X, y_test=Y, threshold=0.1),
-    "LookAhead": Call(
-        eps=None, price=None, paper=False, modes={"eps": {"eps": 0.1}, "price": {"price": 0.1}}
-    ),
-    "LookAhead.update": Call(UPDATE),
     "ConfidenceDrop": Call(rounds=2),
     "ConfidenceDrop.update": Call(probabilities=PROBABILITIES),
     "ConfidenceGradient": Call(threshold=0.1, window=2),
@@ -314,21 +293,11 @@ CALLS = {
     "next_refit": Call(t=8, growth=1.5, endless=("t",)),
     "after_correction": Call(bounds=[0.5, 0.25, 0.125]),
     "refitted": Call(campaign=small_learner, at_edge=False),
-    # forecasts
-    "Forecast.bought_by": Call(labels=2),
-    "Forecast.labels_at_price": Call(price=0.1),
-    "Forecast.labels_for": Call(eps=0.1),
-    "Forecast.labels_for_rmse": Call(eps=0.1),
-    "forecast": Call(
-        X=POOL, gp=gp, labelled=[0], horizon=5, reference=POOL[:3].tolist(), samples=4, seed=0,
-        modes={"samples": {"reference": None}},
-    ),
     # simulations and experiments
     "Campaigns.stops": Call(criterion="max_variance", threshold=0.1),
     "Problem": Call(name="data", X=X, y=Y, pool_size=5, gp=gp),
     "Simulation.history": Call(j=0),
     "Simulation.pool": Call(run=1),
-    "Tradeoff.unused_at": Call(rule="eps", labels=0.5),
     "artificial": Call(n=5, noise=0.1, seed=0, endless="n"),
     "artificial_mean": Call(x=[0.5]),
     "campaigns": Call(
@@ -354,18 +323,12 @@ CALLS = {
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
-    "class_data": Call(name="iris"),
-    "class_study": Call(
-        datasets=["iris"], acquisitions=["margin"], runs=1, pool=14, prior=1.0, seed=0, jobs=1,
-        few=("runs", "pool", "seed", "jobs"),
-    ),
     "campaign_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
     "LeaveOneOut.share_within": Call(deviations=1.0),
     "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),
     "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
-    "tradeoff": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
 
 # Not an argument, as is documented.

@@ -7,16 +7,13 @@ import numpy as np
 
 from fastal import (
     ActiveLearner,
-    BayesianLogistic,
     ConfidenceDrop,
     ConfidenceGradient,
     FixedBudget,
     GaussianProcess,
     LaplaceClassifier,
-    LookAhead,
     MinLabels,
     Stopper,
-    forecast,
 )
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.predictions import (
@@ -25,7 +22,6 @@ from fastal.criteria.predictions import (
     OverallUncertainty,
     StabilizingPredictions,
 )
-from fastal.lookahead.gain import Forecast
 from fastal.stopping.criterion import Criterion
 
 POOL = np.random.default_rng(0).uniform(0, 3, (8, 2))
@@ -41,12 +37,6 @@ def classifier():
     model = LaplaceClassifier(1.0)
     for x, y in zip(POOL[:4], (1, -1, 1, 1), strict=True):
         model.add(x, y)
-    return model
-
-
-def many_classes():
-    model = BayesianLogistic(2, 3)
-    model.add_batch(POOL[:4], [0, 2, 1, 2])
     return model
 
 
@@ -92,21 +82,15 @@ MAKERS = {
     "ConfidenceGradient": lambda: pushed(ConfidenceGradient(0.2, 2)),
     "ConfidenceDrop": lambda: pushed(ConfidenceDrop(2)),
     "ErrorStability": lambda: pushed(ErrorStability(0.2)),
-    "LookAhead": lambda: LookAhead().begin(forecast(POOL, GaussianProcess(1.0, 0.1))),
     "AnyOf and AllOf": lambda: (pushed(Stopper()) | FixedBudget(9)) & MinLabels(3),
     "GaussianProcess": process,
     "LaplaceClassifier": classifier,
-    "BayesianLogistic": many_classes,
-    "Forecast": lambda: forecast(POOL, GaussianProcess(1.0, 0.1), labelled=[2]),
     "ActiveLearner": lambda: learner(GaussianProcess(1.0, 0.1), Stopper(), (0.5, -0.2, 0.1)),
     "ActiveLearner classes": lambda: learner(LaplaceClassifier(), FixedBudget(6), (1, -1, 1)),
-    "ActiveLearner many": lambda: learner(BayesianLogistic(2, 3), FixedBudget(6), (1, 0, 2)),
 }
 READERS = {
     "GaussianProcess": GaussianProcess.from_dict,
     "LaplaceClassifier": LaplaceClassifier.from_dict,
-    "BayesianLogistic": BayesianLogistic.from_dict,
-    "Forecast": Forecast.from_dict,
     "ActiveLearner": learner_from,
 }
 STATES: dict[str, dict] = {}

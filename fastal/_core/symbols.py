@@ -93,10 +93,8 @@ square_term = _bind("square_term", types.float64, *[types.float64] * 3, module=_
 # BLAS and LAPACK take every argument by reference; an address is an intp
 _BLAS = "scipy.linalg.cython_blas"
 dgemm = _bind_scipy("dgemm", 13, _BLAS)
-dsyrk = _bind_scipy("dsyrk", 10, _BLAS)
 dtrsm = _bind_scipy("dtrsm", 11, _BLAS)
 _LAPACK = "scipy.linalg.cython_lapack"
 dpotrf = _bind_scipy("dpotrf", 5, _LAPACK)
 dpotri = _bind_scipy("dpotri", 5, _LAPACK)
 dpotrs = _bind_scipy("dpotrs", 8, _LAPACK)
-dpstrf = _bind_scipy("dpstrf", 9, _LAPACK)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastal.cli.arguments import add_alpha, share_list
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
     from fastal.stopping.criterion import Criterion
 
-STILL, PAPER, LOOK_AHEAD = RULES = ("still", "paper", "lookahead")
+STILL, PAPER = RULES = ("still", "paper")
 
 DEFAULT_SHARE = 0.05
 
@@ -81,13 +80,13 @@ def add_rule(parser: argparse.ArgumentParser) -> None:
         choices=RULES,
         default=STILL,
         help="what decides: how much is still to come, by the last bounds (still, the default); "
-        "the paper's runs test; or a forecast made before the first label (lookahead)",
+        "or the paper's runs test",
     )
     parser.add_argument(
         "--share",
         type=share_list,
         metavar="SHARE,...",
-        help="with still and lookahead: stop when at most this share is still to come (default: "
+        help="with still: stop when at most this share is still to come (default: "
         f"{DEFAULT_SHARE}); further shares get a row each: what if I accept more?",
     )
     add_alpha(parser, "level of the paper's runs test")
@@ -99,7 +98,7 @@ def chosen_shares(arguments: argparse.Namespace) -> list[float]:
         return [DEFAULT_SHARE]
     if arguments.rule == PAPER:
         given = ",".join(f"{share:g}" for share in arguments.share)
-        raise UserError(f"--share: {given} belongs to --rule still or lookahead, got --rule paper")
+        raise UserError(f"--share: {given} belongs to --rule still, got --rule paper")
     shares: list[float] = arguments.share
     return shares
 
@@ -114,12 +113,10 @@ def run_campaign(
     max_labels: int | None,
     progress: bool,
     scale: float = 1.0,
-    look_ahead: bool = False,
 ) -> Campaign:
     """Label the pool to its end, once, and ask every rule where it would have stopped.
 
-    `scale` is the unit of the labels; `look_ahead` adds a row for that rule where a forecast can
-    be made.
+    `scale` is the unit of the labels.
     """
     from fastal.learning.run import learn
 
@@ -128,7 +125,6 @@ def run_campaign(
     if rule == PAPER:
         asked = [(PAPER, alpha), (STILL, DEFAULT_SHARE)]
     else:
-        asked += [(STILL, shares[0])] if rule == LOOK_AHEAD else []
         asked.append((PAPER, alpha))
     first = learn(
         X,
@@ -144,10 +140,7 @@ def run_campaign(
     assert run.rmse is not None
     rmse = scale * run.rmse
     judged = [(*asked[0], run.stopper)]
-    judged += [(*one, _on_bounds(*one, run, X)) for one in asked[1:]]
-    if look_ahead and rule != LOOK_AHEAD:
-        with suppress(ValueError):  # hardly any points, or more duplicates than others
-            judged.append((LOOK_AHEAD, shares[0], _on_bounds(LOOK_AHEAD, shares[0], run, X)))
+    judged += [(*one, _on_bounds(*one, run)) for one in asked[1:]]
     return Campaign(run, rmse, [_outcome(*one, run, rmse) for one in judged])
 
 
@@ -157,27 +150,16 @@ def _criterion(rule: str, setting: float) -> Criterion:
         from fastal.stopping.stopper import Stopper
 
         return Stopper(setting)
-    if rule == STILL:
-        from fastal.stopping.still import StillToCome
+    from fastal.stopping.still import StillToCome
 
-        return StillToCome(setting)
-    from fastal.lookahead.criterion import LookAhead
-
-    return LookAhead(setting)
+    return StillToCome(setting)
 
 
-def _on_bounds(rule: str, setting: float, run: Run, X: Any) -> Criterion:
+def _on_bounds(rule: str, setting: float, run: Run) -> Criterion:
     """Return a rule that has seen all bounds of a run."""
     criterion: Any = _criterion(rule, setting)
-    if rule == LOOK_AHEAD:
-        from fastal.lookahead.gain import forecast
-
-        criterion.begin(forecast(X, run.prior, labelled=run.indices[: run.n_initial]))
-        for bound in run.bounds:
-            criterion.push(bound)
-    else:
-        criterion.expect(len(run.bounds))  # the run went to its end
-        criterion.extend(run.bounds)
+    criterion.expect(len(run.bounds))  # the run went to its end
+    criterion.extend(run.bounds)
     return criterion  # type: ignore[no-any-return]
 
 
@@ -204,9 +186,6 @@ def unused_share(rmse: Array, labels: int) -> float | None:
 
 
 # what is printed ---------------------------------------------------------------------------------
-
-
-_SPEAKERS = {PAPER: "the paper's rule", LOOK_AHEAD: "the forecast"}
 
 
 def print_answer(campaign: Campaign, given: str) -> None:
@@ -256,7 +235,7 @@ def _answer(campaign: Campaign, given: str) -> str:
             return f"{text}, with an error of {chosen.rmse:.3g}."
         return f"{text}; {_no_fall(campaign.rmse)}."
     missed = _much_left(chosen)
-    who = f"{_SPEAKERS[chosen.rule]} would have stopped you" if missed else "you could have stopped"
+    who = "the paper's rule would have stopped you" if missed else "you could have stopped"
     text = (
         f"{given[0].upper()}{given[1:]}, {who} after {chosen.labels} of {n} labels "
         f"({percent(1 - chosen.labels / n)} of {'the pool' if whole else 'them'} saved) with an "

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fastal.learning.refit import next_refit
-from fastal.lookahead.gain import NOTHING_TO_LEARN, forecast
 from fastal.models.weak import LEAST_LABELS
 from fastal.stopping.verdict import percent
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from fastal.learning.learner import ActiveLearner
 
 FIRST_LEFT = 10  # bounds from which on `StillToCome` knows what is left; it stops one later
-
-STEPS = (10, 20, 50)  # labels that are looked ahead
 
 LAST_FITS = 3
 
@@ -44,10 +40,6 @@ class Answer(NamedTuple):
         Rows of the table to label next.
     random : bool
         Whether these are random.
-    expected : list of dict
-        What the next labels are expected to bring.
-    outlook : str
-        What there is to say of that.
     warnings : list of str
         Reasons to distrust it all.
     n_open : int
@@ -63,8 +55,6 @@ class Answer(NamedTuple):
     still: str
     rows: list[int]
     random: bool
-    expected: list[dict[str, Any]]
-    outlook: str
     warnings: list[str]
     n_open: int
 
@@ -96,7 +86,6 @@ def answer(campaign: Campaign, sheet: Sheet, number: int, seed: int) -> Answer:
         if not campaign.was_stopped:
             low, high = verdict.low, verdict.high
         said += verdict.warnings
-    expected, outlook = _outlook(learner, fitted, n_open)
     return Answer(
         stop=stop,
         sentence=_sentence(campaign, n_open, fitted),
@@ -107,8 +96,6 @@ def answer(campaign: Campaign, sheet: Sheet, number: int, seed: int) -> Answer:
         still=_still(learner, n_open, fitted, (left, level, low, high)),
         rows=rows,
         random=not fitted,
-        expected=expected,
-        outlook=outlook,
         warnings=[*said, *(_fit_warnings(learner) if n_open else ())],
         n_open=n_open,
     )
@@ -251,37 +238,3 @@ def _fit_warnings(learner: ActiveLearner) -> list[str]:
             "next ones"
         )
     return said
-
-
-# what the next labels are expected to bring ------------------------------------------------------
-
-
-def _outlook(learner: ActiveLearner, fitted: bool, n_open: int) -> tuple[list[dict[str, Any]], str]:
-    """Return the error after some more labels, and what to think of that."""
-    n = learner.n_labels
-    if not n_open:
-        return [], "nothing: no rows are left"
-    if not fitted:
-        what = (
-            "while all labels are equal" if n >= LEAST_LABELS else f"before {LEAST_LABELS} labels"
-        )
-        return [], f"not known {what}"
-    if n_open == 1:
-        return [], "not known for the last row"
-    kept = np.ones(learner.n_pool, dtype=np.bool_)
-    kept[learner.skipped] = False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they are for those who make the model themselves
-        try:
-            ahead = forecast(learner.points[kept], learner.model)
-        except ValueError as error:
-            return [], f"not known: {str(error).replace('`X`', 'the table')}"
-    if ahead.nothing_to_learn:
-        return [], f"little: {NOTHING_TO_LEARN}"
-    steps = sorted({min(step, ahead.horizon - n) for step in STEPS})
-    rmse = ahead.rmse.tolist()
-    told = [{"labels": s, "rmse_now": rmse[n - 1], "rmse": rmse[n + s - 1]} for s in steps]
-    return told, (
-        "root mean square errors at new rows: a forecast, by a model that is fitted to the same "
-        f"{n} labels; trust its direction more than its size"
-    )

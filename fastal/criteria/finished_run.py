@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -12,9 +12,9 @@ from fastal._core import label_traces
 from fastal._core.covariance import covariance_rows
 from fastal._core.expected_loss import expected_loss
 from fastal._types import Array, Ints
-from fastal.models.gp import GaussianProcess
 
 if TYPE_CHECKING:
+    from fastal.models.gp import GaussianProcess
     from fastal.stopping.criterion import Fitted
 
 # Test points at a time: their matrix stays small.
@@ -38,7 +38,6 @@ class Record:
         self.n_initial, self.bounds = n_initial, bounds
         self.losses, self.prior_loss = losses, prior_loss
         self.refits: tuple[Fitted, ...] = ()
-        self.kept: dict[int, dict[str, Any]] = {}
         self._points: Array | None = None
 
     @property
@@ -52,13 +51,6 @@ class Record:
     @points.setter
     def points(self, points: Array) -> None:
         self._points = points
-
-    def unit_process(self) -> GaussianProcess:
-        """Return the process for inputs that are divided by the length scales."""
-        gp = self.prior
-        return GaussianProcess(
-            1.0, gp.noise, amplitude=gp.amplitude, mean=gp.mean, kernel=gp.kernel
-        )
 
     def _cross(self, Z: Array) -> Array:
         """Return the prior covariances of some inputs with the labels, (m, T)."""

@@ -6,7 +6,6 @@ from fastal._lazy import attach
 
 if TYPE_CHECKING:
     from fastal.learning.classes import ClassSelection as ClassSelection
-    from fastal.learning.classes import ManyClassSelection as ManyClassSelection
     from fastal.learning.inputs import check_test_set as check_test_set
     from fastal.learning.learner import ActiveLearner as ActiveLearner
     from fastal.learning.refit import Refit as Refit
@@ -24,6 +23,6 @@ __getattr__, __dir__, __all__ = attach(
         "refit": "Refit next_refit",
         "inputs": "check_test_set",
         "selection": "ErrorCurves Selection",
-        "classes": "ClassSelection ManyClassSelection",
+        "classes": "ClassSelection",
     },
 )

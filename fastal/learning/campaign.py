@@ -384,10 +384,9 @@ class Campaign:
         self._taken(row)
 
     def _tell_pool(self) -> None:
-        """Let the criterion see a pool that has changed."""
+        """Tell the criterion of a pool that has changed."""
         self._pool_moved = True
         self._tell_horizon()
-        self.stopper.pool_changed(self._view)
         self._pool_moved = False
 
     def _random_rows(self, n: int, order: Ints) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastal._types import Ints
-from fastal.learning.classes import ClassSelection, ManyClassSelection
+from fastal.learning.classes import ClassSelection
 from fastal.learning.distributed.pool import DaskPool
 from fastal.learning.eager import EagerSelection
 from fastal.learning.elsewhere import StoredPool
@@ -13,7 +13,6 @@ from fastal.learning.lazy import LazySelection
 from fastal.learning.staged import StagedSelection, early_labels
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess
-from fastal.models.logistic import BayesianLogistic
 
 if TYPE_CHECKING:
     from fastal.learning.inputs import Acquisition, Model
@@ -46,8 +45,6 @@ def choose(
         return _on_workers(gp, points, order, n_initial, capacity)
     if isinstance(gp, LaplaceClassifier):
         return ClassSelection(gp, points, order, n_initial, capacity)
-    if isinstance(gp, BayesianLogistic):
-        return ManyClassSelection(gp, points, order, n_initial, capacity, acquisition == "entropy")
     scaled = (
         points.scaled(gp.prior) if isinstance(points, StoredPool) else gp.prior.scale("X", points)
     )

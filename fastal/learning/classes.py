@@ -13,7 +13,6 @@ from fastal.learning.selection import ErrorCurves
 if TYPE_CHECKING:
     from fastal._core.rule import CompiledRule
     from fastal.models.classifier import LaplaceClassifier
-    from fastal.models.logistic import BayesianLogistic
 
 
 class ClassSelection:
@@ -24,7 +23,7 @@ class ClassSelection:
 
     def __init__(
         self,
-        gp: LaplaceClassifier | BayesianLogistic,
+        gp: LaplaceClassifier,
         points: Array,
         order: Ints,
         n_initial: int,
@@ -32,17 +31,12 @@ class ClassSelection:
     ) -> None:
         self.gp: Any = gp
         self.model: Any = gp.copy()
-        self.points, self.Z = points, self._scaled(points)
+        self.points, self.Z = points, gp.prior.scale("X", points)
         self.order, self.n_initial = order, n_initial
         self._labels: Ints = np.empty(capacity, dtype=np.int64)
         self._y, self._bounds = np.empty(capacity), np.empty(capacity)
         self.taken = np.zeros(len(points), dtype=np.bool_)
         self._marginals: tuple[Array, Array] | None = None
-
-    def _scaled(self, points: Array) -> Array:
-        """Return the points as the model wants to be asked about them."""
-        Z: Array = self.gp.prior.scale("X", points)
-        return Z
 
     @property
     def capacity(self) -> int:
@@ -166,50 +160,4 @@ class ClassSelection:
     def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
         """Return the errors on a test set after each label, all labels taken once more."""
         check.class_labels("test", y, None, self.model.negative_class)
-        return ErrorCurves(*self.model.replay_errors(X, y))
-
-
-class ManyClassSelection(ClassSelection):
-    """The points that a classifier of many classes chooses from."""
-
-    def __init__(
-        self,
-        gp: BayesianLogistic,
-        points: Array,
-        order: Ints,
-        n_initial: int,
-        capacity: int,
-        by_entropy: bool,
-    ) -> None:
-        super().__init__(gp, points, order, n_initial, capacity)
-        self.by_entropy = by_entropy
-
-    def _scaled(self, points: Array) -> Array:
-        return points
-
-    def _posterior(self) -> tuple[Array, Array]:
-        """Return means and variances of the logits, (n, k)."""
-        if self._marginals is None:
-            self._marginals = self.model.logits(self.points, return_var=True)
-        return self._marginals
-
-    def best(self) -> int:
-        """Return the unlabelled point whose class is least certain, the first among equals."""
-        left = np.flatnonzero(~self.taken)
-        p = self.model.predict_proba(self.points[left])
-        if self.by_entropy:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                certain = np.where(p > 0.0, p * np.log(p), 0.0).sum(axis=1)
-        else:
-            two = np.partition(p, -2, axis=1)[:, -2:]
-            certain = two[:, 1] - two[:, 0]
-        return int(left[np.argmin(certain)])
-
-    def largest_variance(self) -> float:
-        """Return the largest variance of a logit of an unlabelled point; 0.0 if there is none."""
-        return float(np.max(self.var[~self.taken], initial=0.0))
-
-    def test_errors(self, X: Array, y: Array, threads: int) -> ErrorCurves:
-        """Return the errors on a test set after each label, all labels taken once more."""
-        check.class_numbers("test", y, None, self.model.n_classes)
         return ErrorCurves(*self.model.replay_errors(X, y))

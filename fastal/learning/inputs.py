@@ -26,14 +26,11 @@ from fastal.learning.elsewhere import (
 )
 from fastal.models.classifier import LaplaceClassifier
 from fastal.models.gp import GaussianProcess, warn_if_far
-from fastal.models.logistic import BayesianLogistic
 from fastal.stopping.criterion import Criterion
 
 Acquisition = str | Callable[[Array, Array], ArrayLike]
 
-Classifier = LaplaceClassifier | BayesianLogistic
-
-Model = GaussianProcess | LaplaceClassifier | BayesianLogistic
+Model = GaussianProcess | LaplaceClassifier
 
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 NO_LABELS: Array = np.empty(0)
@@ -72,8 +69,7 @@ def check_model(gp: Any) -> Model:
     """Check for a model without labels."""
     if not isinstance(gp, Model):
         raise TypeError(
-            "`gp` must be a GaussianProcess, LaplaceClassifier or BayesianLogistic, got "
-            f"{check.short_repr(gp)}"
+            f"`gp` must be a GaussianProcess or LaplaceClassifier, got {check.short_repr(gp)}"
         )
     if gp.n_labels:
         raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
@@ -129,27 +125,20 @@ def acquisition_name(acquisition: str, gp: Model | None) -> str:
     """Return the name of the acquisition; a classifier's default is its own."""
     if gp is None or isinstance(gp, GaussianProcess):
         return check.option("acquisition", acquisition, ("max_variance", "random"))
-    own: tuple[str, ...] = ("uncertainty",)
-    if isinstance(gp, BayesianLogistic):
-        own = ("margin", "entropy", "uncertainty")
-    name = check.option("acquisition", acquisition, (*own, "max_variance", "random"))
-    return own[0] if name in ("uncertainty", "max_variance") else name
+    name = check.option("acquisition", acquisition, ("uncertainty", "max_variance", "random"))
+    return "uncertainty" if name == "max_variance" else name
 
 
 def check_labels(gp: Model | None, name: str, y: Array) -> None:
     """Refuse labels that are invalid for a classifier; warn of those far from a process."""
     if isinstance(gp, LaplaceClassifier):
         check.class_labels(name, y, None, None)
-    elif isinstance(gp, BayesianLogistic):
-        check.class_numbers(name, y, None, gp.n_classes)
     elif name == "y" and gp is not None:
         warn_if_far(gp, y)
 
 
 def pool_features(gp: Model | None) -> int | None:
     """Return how many features a pool must have, None if any number is fine."""
-    if isinstance(gp, BayesianLogistic):
-        return gp.n_features
     return None if gp is None else gp.prior.features
 
 
@@ -168,7 +157,7 @@ def pool_points(X: Any, gp: Model | None, all_means: bool = False) -> Any:
         mapped = mapped_pool(X, features)
         return check.points("X", X, features) if mapped is None else mapped
     # before rows are read
-    if isinstance(gp, Classifier):
+    if isinstance(gp, LaplaceClassifier):
         raise TypeError(
             f"`gp` must be a GaussianProcess where `X` is a dask array, got {check.short_repr(gp)}"
         )

@@ -15,9 +15,10 @@ from fastal._types import Array, Ints
 from fastal.learning import saved
 from fastal.learning.campaign import Campaign, row_names
 from fastal.learning.elsewhere import PoolElsewhere
-from fastal.learning.inputs import Classifier, check_labels, check_test_set
+from fastal.learning.inputs import check_labels, check_test_set
 from fastal.learning.refit import check_size
 from fastal.learning.unfitted import Unfitted
+from fastal.models.classifier import LaplaceClassifier
 from fastal.models.weak import LEAST_LABELS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ActiveLearner(Campaign):
     X : array_like, shape (n, d)
         The pool; a pandas object keeps its row names. A dask array stays on the workers of its
         cluster.
-    gp : GaussianProcess, LaplaceClassifier or BayesianLogistic, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
         are learnt on the way, for inputs in standard deviations of the pool.
     stopper : Stopper or another criterion
@@ -47,14 +48,11 @@ class ActiveLearner(Campaign):
         without a `gp`, which needs them for the first fit.
     max_labels : int, optional
         Most labels in all; the whole pool by default.
-    acquisition : {"max_variance", "uncertainty", "margin", "entropy", "random"} or callable
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
         How the next point is chosen. A callable takes mean and variance of all points (of the
-        latent function, for a classifier; of the logits of all classes, in rows, for a
-        `BayesianLogistic`) and returns a score for each; the largest unlabelled one wins, the
-        lowest index among equals. A classifier takes the point whose class is least certain,
-        "uncertainty": the default stands for that as well. Two classes: the probability is closest
-        to 1/2. Many, a `BayesianLogistic` only: "margin", the two most probable classes are closest
-        to each other, which "uncertainty" stands for; or "entropy", the largest one.
+        latent function, for a classifier) and returns a score for each; the largest unlabelled one
+        wins, the lowest index among equals. A classifier takes the point whose probability is
+        closest to 1/2, "uncertainty": the default stands for that as well.
     seed : int, optional
         Seed of what is random.
     refit : float, optional
@@ -246,7 +244,7 @@ class ActiveLearner(Campaign):
 
     def _best_ahead(self, count: int) -> tuple[int, ...]:
         """Return the next points of a choice that does not look at labels."""
-        if callable(self.acquisition) or isinstance(self.gp, Classifier):
+        if callable(self.acquisition) or isinstance(self.gp, LaplaceClassifier):
             raise ValueError(
                 f"`n` must be 1 where the choice looks at labels, got {count}: each point depends "
                 "on the label before it"
@@ -341,7 +339,7 @@ class ActiveLearner(Campaign):
                 f"`y` must have at most {room} labels, got {len(values)}: all {self.max_labels} "
                 "labels are used; raise `max_labels`"
             )
-        if noise is not None and isinstance(self.gp, Classifier):
+        if noise is not None and isinstance(self.gp, LaplaceClassifier):
             raise ValueError(
                 f"`noise` must be None for a classifier, got {check.short_repr(noise)}"
             )

@@ -380,7 +380,7 @@ def learn(
         dask array stays on the workers of its cluster.
     y_or_oracle : array_like, shape (n,), or callable
         Labels of all points (a simulation), or ``oracle(index, x) -> float`` (a campaign).
-    gp : GaussianProcess, LaplaceClassifier or BayesianLogistic, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
         are learnt on the way (see `ActiveLearner`).
     stopper : Stopper or another criterion
@@ -393,11 +393,11 @@ def learn(
         without a `gp`.
     max_labels : int, optional
         Most labels in all, the initial ones included; the whole pool by default.
-    acquisition : {"max_variance", "uncertainty", "margin", "entropy", "random"} or callable
+    acquisition : {"max_variance", "uncertainty", "random"} or callable
         How the next point is chosen, see `ActiveLearner`. Of equal variances the lower index wins.
     test : tuple of arrays, optional
         Inputs and labels on which to compute the expected loss after each label, the mean of
-        ``-E log p(y | f)`` under the posterior; of ``-log p(y)`` with a `BayesianLogistic`.
+        ``-E log p(y | f)`` under the posterior.
     on_label : callable, optional
         Called with the `ActiveLearner` after every label.
     threads : int, optional

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from fastal.models.fit import minimise_from as minimise_from
     from fastal.models.gp import GaussianProcess as GaussianProcess
     from fastal.models.gp import warn_if_far as warn_if_far
-    from fastal.models.gp import whitened as whitened
     from fastal.models.growing import FAR as FAR
-    from fastal.models.logistic import BayesianLogistic as BayesianLogistic
     from fastal.models.model import Model as Model
     from fastal.models.posterior import PANEL as PANEL
     from fastal.models.prior import Prior as Prior
@@ -23,13 +21,12 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "gp": "GaussianProcess warn_if_far whitened",
+        "gp": "GaussianProcess warn_if_far",
         "growing": "FAR",
         "buffers": "Labels",
         "posterior": "PANEL",
         "model": "Model",
         "classifier": "LaplaceClassifier",
-        "logistic": "BayesianLogistic",
         "prior": "Prior",
         "fit": "Evidence minimise_from",
         "weak": "WeakFit weak_fit",

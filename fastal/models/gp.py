@@ -605,14 +605,6 @@ class GaussianProcess(GrowingProcess):
             )
 
 
-def whitened(gp: GaussianProcess, scaled: Array, low: int, high: int) -> Array:
-    """Return L^-1 k(x) of the inputs `low` to `high`, a row each.
-
-    scaled : (d, m), inputs divided by the length scales.
-    """
-    return posterior.whitened_rows(gp._kind, gp._now, scaled, low, high)
-
-
 def mark_edge(gp: GaussianProcess, at_edge: bool) -> GaussianProcess:
     """Note whether the parameters of a process come from a fit at an edge; return the process."""
     gp._at_edge = at_edge

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from fastal.plotting.demo import save_demo as save_demo
     from fastal.plotting.figure_one import figure1 as figure1
     from fastal.plotting.figure_one import plot_errors as plot_errors
-    from fastal.plotting.forecast import plot_forecast as plot_forecast
-    from fastal.plotting.forecast import save_forecast as save_forecast
-    from fastal.plotting.label_cost import tradeoff_figure as tradeoff_figure
     from fastal.plotting.predictions import plot_predictions as plot_predictions
     from fastal.plotting.refits import plot_refits as plot_refits
     from fastal.plotting.refits import refits_in_words as refits_in_words
@@ -45,11 +42,9 @@ __getattr__, __dir__, __all__ = attach(
         "refits": "plot_refits refits_in_words save_refits",
         "predictions": "plot_predictions",
         "demo": "plot_demo save_demo",
-        "forecast": "plot_forecast save_forecast",
         "simulation": "plot_simulation",
         "figure_one": "figure1 plot_errors",
         "bound_gap": "plot_tightness tightness_figure",
-        "label_cost": "tradeoff_figure",
         "decision": "decision_figure",
     },
 )

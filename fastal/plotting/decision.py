@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 
     from fastal.studies.decision import DecisionStudy
 
-# Okabe and Ito's bluish green, between the other two in brightness. Markers tell the rules apart
-# without any colour.
-FORECAST = "#009e73"
-
 STYLES: dict[str, dict[str, Any]] = {
     "fixed fraction": {"color": "0.45", "ls": "--", "label": "fixed fraction of the pool"},
     "paper's rule": {
@@ -30,7 +26,6 @@ STYLES: dict[str, dict[str, Any]] = {
         "ls": ":",
         "label": "StillToCome, as bounds come",
     },
-    "LookAhead": {"color": FORECAST, "marker": "^", "ms": 4, "label": "LookAhead, over eps"},
     "StillToCome": {"color": BELOW, "marker": "o", "ms": 5, "label": "StillToCome, over share"},
 }
 

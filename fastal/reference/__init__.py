@@ -26,10 +26,6 @@ if TYPE_CHECKING:
         stabilizing_predictions_stop as stabilizing_predictions_stop,
     )
     from fastal.reference.learning import select as select
-    from fastal.reference.lookahead import forecast as forecast
-    from fastal.reference.lookahead import forecast_loop as forecast_loop
-    from fastal.reference.lookahead import forecast_rmse as forecast_rmse
-    from fastal.reference.models import BayesianLogistic as BayesianLogistic
     from fastal.reference.models import GaussianProcess as GaussianProcess
     from fastal.reference.models import LaplaceClassifier as LaplaceClassifier
     from fastal.reference.models import dense_posterior as dense_posterior
@@ -56,8 +52,7 @@ __getattr__, __dir__, __all__ = attach(
         "stopping_time tied_orders",
         "bound": "gp_kl gp_bounds bound_constant gaussian_kl gp_prior_kl alquier_bound "
         "mcallester_bound",
-        "models": "BayesianLogistic GaussianProcess LaplaceClassifier dense_posterior "
-        "weak_log_posterior",
+        "models": "GaussianProcess LaplaceClassifier dense_posterior weak_log_posterior",
         "criteria": (
             "confidence_drop_stop confidence_gradient_stop "
             "expected_loss cross_validation_error pac_bayes_bound stabilizing_predictions_stop "
@@ -66,7 +61,6 @@ __getattr__, __dir__, __all__ = attach(
         "learning": "select",
         "campaign": "Campaign weak_maximum",
         "simulation": "simulate",
-        "lookahead": "forecast forecast_loop forecast_rmse",
         "stopping": "still_to_come still_stop levels",
     },
 )

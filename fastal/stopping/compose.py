@@ -266,11 +266,6 @@ class _Composition(Criterion):
             for member in self.members:
                 member.after_correction(values)
 
-    def pool_changed(self, campaign: CampaignView) -> None:
-        """Let every member look at a pool that has got more points, or fewer."""
-        for member in self.members:
-            member.pool_changed(campaign)
-
     def allow_refits(self) -> None:
         for member in self.members:
             member.allow_refits()

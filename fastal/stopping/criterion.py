@@ -103,9 +103,6 @@ class FinishedRun(Protocol):
     def prior(self) -> Any:
         """The model without labels."""
 
-    def unit_process(self) -> Any:
-        """Return the model for inputs that are divided by the length scales."""
-
     @property
     def scaled(self) -> Array:
         """The pool over the length scales, (d, N)."""
@@ -133,10 +130,6 @@ class FinishedRun(Protocol):
     @property
     def refits(self) -> tuple[Fitted, ...]:
         """The fits on the way, in order; none where hyper-parameters were given."""
-
-    @property
-    def kept(self) -> dict[int, dict[str, Any]]:
-        """What criteria have computed at fits, for the next criterion: labels at the fit -> it."""
 
     @property
     def losses(self) -> Array | None:
@@ -175,9 +168,6 @@ class Criterion(ABC):
 
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
-
-    # Whether `measures_in` looks at the fits of a run itself; else it is asked for each of them.
-    sees_fits: ClassVar[bool] = False
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a criterion."""
@@ -406,18 +396,6 @@ class Criterion(ABC):
             Bounds of all labels so far, in order.
         """
         check.vector("bounds", bounds)
-
-    def pool_changed(self, campaign: CampaignView) -> None:
-        """Look at a pool that has got more points, or fewer; by default nothing happens.
-
-        How many bounds there can be is said by `expect`.
-
-        Parameters
-        ----------
-        campaign : CampaignView
-            The learner.
-        """
-        return
 
     def allow_refits(self) -> None:
         """Get ready for hyper-parameters that are fitted on the way; refuse settings that are not.
@@ -711,11 +689,6 @@ class PastCampaign:
     def bounds(self) -> Array:
         """Their bounds under the fit, without those of the initial labels."""
         return self._fit.bounds[: max(0, self._fit.n_labels - self._run.n_initial)]
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """What criteria have computed at this fit, for the next criterion."""
-        return self._run.kept.setdefault(self._fit.n_labels, {})
 
     @property
     def skipped(self) -> Ints:

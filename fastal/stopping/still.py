@@ -85,7 +85,7 @@ class StillToCome(ByBounds):
         10 and at most 20.
     noise : float, optional
         Noise variance for `update`.
-    gp : GaussianProcess, LaplaceClassifier or BayesianLogistic, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         Model for `observe`, which adds the labels to it.
 
     Notes

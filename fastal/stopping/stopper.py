@@ -91,7 +91,7 @@ class Stopper(ByBounds):
         as well. For alternative "less" only; the others ignore it.
     noise : float, optional
         Noise variance for `update`.
-    gp : GaussianProcess, LaplaceClassifier or BayesianLogistic, optional
+    gp : GaussianProcess or LaplaceClassifier, optional
         Model for `observe`, which adds the labels to it.
 
     Notes

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from fastal.studies.decision import DecisionStudy as DecisionStudy
     from fastal.studies.decision import decision_study as decision_study
     from fastal.studies.decision import unused as unused
-    from fastal.studies.label_cost import Calibration as Calibration
-    from fastal.studies.label_cost import Curve as Curve
-    from fastal.studies.label_cost import Distance as Distance
-    from fastal.studies.label_cost import Tradeoff as Tradeoff
-    from fastal.studies.label_cost import tradeoff as tradeoff
-    from fastal.studies.many_classes import ClassRow as ClassRow
-    from fastal.studies.many_classes import ClassStudy as ClassStudy
-    from fastal.studies.many_classes import class_data as class_data
-    from fastal.studies.many_classes import class_study as class_study
-    from fastal.studies.names import CLASS_SETS as CLASS_SETS
     from fastal.studies.names import CRITERIA as CRITERIA
     from fastal.studies.names import DATASETS as DATASETS
     from fastal.studies.names import SIMULATORS as SIMULATORS
@@ -51,18 +41,16 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "names": "CLASS_SETS CRITERIA DATASETS SIMULATORS",
+        "names": "CRITERIA DATASETS SIMULATORS",
         "protocol": (
             "Campaigns Problem best_threshold campaigns first_crossings fit problem problems "
             "standardise true_threshold"
         ),
         "table_one": "Cell Outcome Table1 outcomes table1",
         "bound_gap": "Tightness fit_classifier sign_of_sine tightness",
-        "label_cost": "Calibration Curve Distance Tradeoff tradeoff",
         "simulators": "simulator",
         "campaign": "campaign_study",
         "decision": "DecisionRow DecisionStudy decision_study unused",
-        "many_classes": "ClassRow ClassStudy class_data class_study",
         "comparison": "Comparison Row compare",
         "text": "aligned",
     },

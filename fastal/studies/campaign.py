@@ -25,12 +25,10 @@ from fastal.learning.refit import ESTIMATORS, using_estimator
 from fastal.models.weak import LEAST_LABELS
 from fastal.simulation.campaigns import simulate
 from fastal.stopping.criterion import Criterion
-from fastal.stopping.measured import Measured
 from fastal.stopping.still import StillToCome
 from fastal.stopping.stopper import Stopper
 from fastal.studies import protocol
 from fastal.studies.decision import (
-    EPSILONS,
     FRACTIONS,
     LEVELS,
     SHARES,
@@ -48,7 +46,6 @@ RULES = {
     "fixed fraction": FRACTIONS,
     "paper's rule": LEVELS,
     "StillToCome, as bounds come": SHARES,
-    "LookAhead": EPSILONS,
     "StillToCome": SHARES,
 }
 
@@ -110,30 +107,6 @@ class AsBoundsCome(Criterion):
     def _from_state(cls, state: dict[str, Any]) -> AsBoundsCome:
         (criterion,) = state_values(state, ("criterion",))
         return cls(Criterion.from_dict(criterion))
-
-
-class RefitShares(Measured):
-    """What the forecasts of the last two fits leave: `LookAhead` with every `eps` at once."""
-
-    push_takes = "the share that is left"
-    sees_fits = True
-    _settings = ()
-    _subject = "share that is left"
-
-    def measures_in(self, run: Any) -> Array:
-        """Return the share that is left at each fit of a finished run, NaN between."""
-        from fastal.lookahead import refit_shares
-
-        shares: Array = np.full(len(run.bounds), np.nan)
-        if run.refits:
-            for n_labels, share in refit_shares(run):
-                if n_labels > run.n_initial:
-                    shares[n_labels - run.n_initial - 1] = share
-        return shares
-
-    def stop_in(self, run: Any, measures: Array | None) -> int | None:
-        """Return None: the study reads all stops from the measures."""
-        return None
 
 
 def campaign_study(
@@ -235,7 +208,7 @@ def _rows_of(
     paper = [AsBoundsCome(Stopper(alpha, fall=False)) for alpha in LEVELS]
     come = [AsBoundsCome(StillToCome(share)) for share in SHARES]
     confirmed = [StillToCome(share) for share in SHARES]
-    criteria = [*paper, *come, *confirmed, RefitShares()]
+    criteria = [*paper, *come, *confirmed]
     result = simulate(
         X,
         y,
@@ -262,10 +235,6 @@ def _rows_of(
         for setting in settings:
             stops[rule, setting] = found[:, j]
             j += 1
-    # the first measure is that of the label after the first fit
-    left = protocol.first_crossings(result.history(j), np.array(EPSILONS)) - 2 + LEAST_LABELS + 1
-    for eps, at in zip(EPSILONS, left, strict=True):
-        stops["LookAhead", eps] = np.minimum(at, pool)
     rmse = result.rmse[:, LEAST_LABELS - 1 :]  # before there is no model
     return [
         decision_row(

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._types import Array, Ints
-from fastal.lookahead.criterion import LookAhead
 from fastal.simulation.plan import PAPER_POOL
 from fastal.simulation.result import mean_and_error, write_csv
 from fastal.stopping.criterion import Criterion
@@ -33,14 +32,11 @@ if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
     from fastal.studies.protocol import Campaigns
 
-# Criteria that need no threshold from this kind of data, but hyper-parameters to be trusted.
-AHEAD = {"look_ahead_5%": LookAhead(eps=0.05), "look_ahead_paper": LookAhead(paper=True)}
-
 # How much is still to come, by the bounds alone.
 STILL = {"still_to_come_5%": StillToCome(0.05)}
 
 # Names of the rows that are always there.
-ROWS = (*CRITERIA, *AHEAD, *STILL, "fixed_budget")
+ROWS = (*CRITERIA, *STILL, "fixed_budget")
 
 
 class Row(NamedTuple):
@@ -226,7 +222,7 @@ def compare(
     # the seeds of `simulate` are those of one SeedSequence each: another number, other pools
     kept = store_file(store, "tuning")
     tuning = campaigns(problem, count, first + 1_000_003, store=kept, **settings)
-    more, kept = AHEAD | STILL | own, store_file(store, "compared")
+    more, kept = STILL | own, store_file(store, "compared")
     campaign = campaigns(problem, count, first, more=tuple(more.values()), store=kept, **settings)
     tuned = {name: best_threshold(name, tuning, _tried(tuning, name)) for name in SEARCHED}
     tuned["ground_truth"] = true_threshold(tuning)
@@ -235,7 +231,7 @@ def compare(
         for name in CRITERIA
     }
     found = dict(zip(more, campaign.more_stops.T, strict=True))
-    stops |= {name: found[name] for name in AHEAD | STILL}
+    stops |= {name: found[name] for name in STILL}
     tuned["fixed_budget"] = _best_budget(tuning)
     stops["fixed_budget"] = np.full(count, int(tuned["fixed_budget"]))
     stops |= {name: found[name] for name in own}

@@ -24,10 +24,8 @@ from joblib import effective_n_jobs
 from fastal import _validation as check
 from fastal._threads import map_blocks, one_blas_thread
 from fastal._types import Array, Ints
-from fastal.lookahead.gain import quiet_forecast
 from fastal.simulation.campaigns import simulate
 from fastal.simulation.result import mean_and_error, write_csv
-from fastal.stopping.measured import Measured
 from fastal.stopping.still import StillToCome
 from fastal.stopping.stopper import Stopper
 from fastal.studies import protocol
@@ -46,14 +44,11 @@ FRACTIONS = tuple(float(percent) / 100 for percent in range(1, 101))
 
 LEVELS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15)
 
-EPSILONS = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.08, 0.05, 0.03, 0.02, 0.01, 0.005)
-
 SHARES = (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 
 RULES = {
     "fixed fraction": FRACTIONS,
     "paper's rule": LEVELS,
-    "LookAhead": EPSILONS,
     "StillToCome": SHARES,
 }
 
@@ -162,24 +157,6 @@ def unused(rmse: Array, stops: Ints) -> Array:
     fall = first - last
     shares: Array = np.full(len(stops), np.nan)
     return np.divide(at - last, fall, out=shares, where=fall > 0)
-
-
-class ForecastShares(Measured):
-    """What the forecast of a pool leaves after each label: `LookAhead` with every `eps` at once."""
-
-    push_takes = "the share that is left"
-    _settings = ()
-    _subject = "share that is left"
-
-    def measures_in(self, run: Any) -> Array:
-        """Return the share that is left at each bound of a finished run."""
-        ahead = quiet_forecast(run.scaled.T, run.unit_process(), run.order[: run.n_initial])
-        fraction: Array = ahead.fraction[run.n_initial :]
-        return fraction
-
-    def stop_in(self, run: Any, measures: Array | None) -> int | None:
-        """Return None: the study reads all stops from the measures."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -372,9 +349,6 @@ class DecisionStudy:
             if rule.startswith("StillToCome")
             for share in SHOWN
         ]
-        rules += [
-            ("LookAhead", eps, f"LookAhead({eps:g})") for eps in SHOWN if self.since != FIRST_LABEL
-        ]
         rules.append(("paper's rule", PAPER_ALPHA, f"paper's rule, alpha {PAPER_ALPHA:g}"))
         for rule, setting, name in rules:
             every = self.outcome(pool, selection, rule, setting)
@@ -482,8 +456,6 @@ class DecisionStudy:
         for pool, names in self.left_out.items():
             if names:
                 said.append(f"Too few rows for pools of {pool}: {', '.join(names)}.")
-        if any(selection == "random" for _, selection in self.panels):
-            said.append("LookAhead forecasts selection by variance, and is tried with that only.")
         return said
 
     def __str__(self) -> str:
@@ -530,14 +502,13 @@ def _rows_of(
     """Run the campaigns of one set, pool and selection, and evaluate each rule on them."""
     paper = [Stopper(alpha, fall=False) for alpha in LEVELS]  # the letter of the paper
     criteria = [*(StillToCome(share) for share in SHARES), *paper]
-    forecasts = selection == "max_variance"
     file = f"{problem.name}-{pool}-{selection}.sqlite"
     kept = None if store is None else os.path.join(store, file)
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
-        criteria=[*criteria, *([ForecastShares()] if forecasts else [])],
+        criteria=criteria,
         n_runs=runs,
         pool_size=pool,
         acquisition=selection,
@@ -554,9 +525,6 @@ def _rows_of(
     }
     for j, alpha in enumerate(LEVELS, start=len(SHARES)):
         stops["paper's rule", alpha] = found[:, j]
-    if forecasts:
-        left = protocol.first_crossings(result.history(len(criteria)), np.array(EPSILONS))
-        stops |= {("LookAhead", eps): at for eps, at in zip(EPSILONS, left, strict=True)}
     for j, share in enumerate(SHARES):
         stops["StillToCome", share] = found[:, j]
     return [

@@ -6,7 +6,4 @@ DATASETS = ("artificial", "airfoil", "power_plant", "protein", "concrete", "yach
 
 SIMULATORS = ("branin", "ishigami", "friedman1")
 
-# With classes; they ship with scikit-learn.
-CLASS_SETS = ("digits", "wine", "breast_cancer", "iris")
-
 CRITERIA = ("ground_truth", "proposed", "pac_bayes", "cross_validation", "max_variance")

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, LookAhead, StillToCome, Stopper, learn
+from fastal import GaussianProcess, StillToCome, Stopper, learn
 from fastal.cli import campaign
 from fastal.cli.campaign import unused_share
 from fastal.cli.commands import demo
@@ -96,15 +96,13 @@ def demo_run(criterion, seed):
     return learn(X[pool], y[pool], gp=gp, stopper=criterion, test=(X[rest], y[rest]), seed=seed)
 
 
-@pytest.mark.parametrize("rule", ["still", "paper", "lookahead"])
+@pytest.mark.parametrize("rule", ["still", "paper"])
 def test_demo_tells_what_learn_finds(capsys, rule):
     assert main(["demo", "--seed", "7", "--rule", rule]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     said = words(captured.out)
     names = {"still 0.05": StillToCome(), "paper 0.001": Stopper()}
-    if rule == "lookahead":
-        names = {"lookahead 0.05": LookAhead()} | names
     chosen = next(name for name in names if name.startswith(rule))
     assert next(iter(said)) == "answer"
     assert list(rows(captured.out)) == [chosen, *(name for name in names if name != chosen)]
@@ -164,14 +162,6 @@ def test_a_warning_of_the_verdict_is_not_said_twice(capsys, monkeypatch, ends_wi
     assert (warning in said["why"]) is ends_with_it
     assert (f"paper 0.001: {warning}" in said["but"]) is not ends_with_it
     assert "paper 0.001: the bounds are still falling" in said["but"]
-
-
-def test_a_stop_of_the_forecast_while_much_is_to_come_says_so(capsys):
-    assert main(["demo", "--rule", "lookahead"]) == 0
-    said = words(printed := capsys.readouterr().out)
-    left = rows(printed)["lookahead 0.05"]["still to come"]
-    assert left == "80 %"
-    assert f"lookahead 0.05: up to {left} of the movement may still be to come" in said["but"]
 
 
 def test_demo_what_if_i_accept_more(capsys):
@@ -286,7 +276,7 @@ def test_run_answers_and_writes(capsys, table, tmp_path):
     assert 15 <= at < 160
     assert f"you could have stopped after {at} of 160 labels" in said["answer"]
     found = rows(captured.out)
-    assert list(found) == ["still 0.05", "paper 0.001", "lookahead 0.05"]
+    assert list(found) == ["still 0.05", "paper 0.001"]
     assert found["still 0.05"]["labels used"] == f"{at} of 160"
     assert [
         f"{rule['rule']} {rule.get('share', rule.get('alpha')):g}" for rule in results["rules"]
@@ -484,7 +474,7 @@ def test_the_advice_on_a_table_where_the_papers_rule_stops_early(capsys, tmp_pat
     for seed in "0", "1":
         assert main(["run", str(path), "--target", "7", "--seed", seed]) == 0
         said = words(printed := capsys.readouterr().out)
-        still, paper, look = rows(printed).values()
+        still, paper = rows(printed).values()
         assert int(paper["labels used"].split()[0]) < 50
         assert int(still["labels used"].split()[0]) > 492 / 3
         assert float(still["unused"].removesuffix(" %").removeprefix("less than ")) <= 5
@@ -492,7 +482,7 @@ def test_the_advice_on_a_table_where_the_papers_rule_stops_early(capsys, tmp_pat
         # of each rule that does not look at it, and once
         assert said["but"] == "; ".join(
             f"{rule}: up to {cells['still to come']} of the movement may still be to come"
-            for rule, cells in (("paper 0.001", paper), ("lookahead 0.05", look))
+            for rule, cells in (("paper 0.001", paper),)
             if percent_of(cells["still to come"]) > 10
         )
 

@@ -173,11 +173,6 @@ def test_the_same_command_goes_on(tables, monkeypatch, capsys):
             "files that are not named above are missing or incomplete: run it again",
         ),
         (
-            "forecast some.csv --target y",
-            "fitting the model",
-            "nothing is kept: the same command begins anew",
-        ),
-        (
             "next some.csv --target y",
             "fitting the model to 600 labels",
             "nothing is kept: ask again",
@@ -192,8 +187,7 @@ def test_the_same_command_goes_on(tables, monkeypatch, capsys):
 def test_what_is_kept_is_said(call, begun, kept, tables):
     command = Command(call, tables)
     assert command.interrupt_when(says(begun)) == f"fastal: interrupted; {kept}"
-    begin = "data              700 rows, 600 of them labelled\n"  # which a forecast says first
-    assert command.printed == (begin if call.startswith("forecast") else "")
+    assert command.printed == ""
 
 
 def test_the_state_of_a_campaign_stays_whole(tables, monkeypatch, capsys):

@@ -14,9 +14,8 @@ from fastal.cli.entry import main
 FIRST_USES = {
     "learn": "learn(X[:100], y[:100], gp=gp, stopper=Stopper(), seed=0)",
     "large": "learn(X, y, gp=gp, stopper=Stopper(), seed=0, max_labels=80)",
-    "criteria": "learn(X[:100], y[:100], gp=gp, stopper=LookAhead() | Stopper(), seed=0)",
+    "criteria": "learn(X[:100], y[:100], gp=gp, stopper=MaxVariance(0.01) | Stopper(), seed=0)",
     "simulate": "simulate(X[:200], y[:200], gp=gp, n_runs=3, pool_size=100, n_jobs=1)",
-    "forecast": "forecast(X[:100], gp, labelled=[0, 1])",
     "unknown": "learn(X[:50], y[:50], stopper=StillToCome(), seed=0, max_labels=15)",
 }
 

@@ -66,17 +66,14 @@ CALLS = {
     "demo": (0, "demo --plot demo.png --share 0.05,0.1"),
     "run": (0, "run all.csv --target y --out out --predictions p.csv --report r.html"),
     "next": (3, "next some.csv --target y --state s.json --plot n.png --report r.html"),
-    "forecast": (0, "forecast some.csv --target y --plot f.png"),
     "simulate": (0, "simulate all.csv --target y --runs 3 --store s.sqlite --out s.csv"),
     "compare": (0, "compare all.csv --target y --runs 3 --out out --store kept"),
     "runs": (0, "runs bounds.txt"),
     "reproduce table1": (0, "reproduce table1 --runs 2 --datasets artificial --out out"),
     "reproduce figure1": (0, "reproduce figure1 --runs 2 --datasets artificial --out out"),
     "reproduce tightness": (0, "reproduce tightness --runs 1 --out out"),
-    "reproduce lookahead": (0, "reproduce lookahead --runs 2 --datasets artificial"),
     "reproduce decision": (0, "reproduce decision --runs 2 --datasets artificial --pool 30"),
     "reproduce campaign": (0, "reproduce campaign --runs 1 --datasets artificial --pool 12"),
-    "reproduce classes": (0, "reproduce classes --runs 1 --pool 20 --datasets breast_cancer"),
     "warm": (0, "warm"),
 }
 
@@ -85,8 +82,6 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_answers(name, tables, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    if name.endswith("classes"):
-        pytest.importorskip("sklearn")
     if name.endswith(("table1", "figure1")) and not os.environ.get("FASTAL_DATA"):
         pytest.skip("FASTAL_DATA names no folder with the data: thresholds come from airfoil")
     monkeypatch.setattr(warm, "_steps", lambda: [("bounds and models", lambda: None)])

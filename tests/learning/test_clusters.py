@@ -20,7 +20,6 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     LaplaceClassifier,
-    LookAhead,
     MaxVariance,
     StillToCome,
     Stopper,
@@ -270,8 +269,6 @@ def test_what_does_not_work_is_refused_by_name(client):
         learn(D, y, **BUDGET | {"acquisition": lambda mean, var: var})
     with pytest.raises(TypeError, match=r"`gp` must be a GaussianProcess .* dask array"):
         learn(D, y > 0, **BUDGET | {"gp": LaplaceClassifier()})
-    with pytest.raises(TypeError, match=r"LookAhead .* dask array"):
-        learn(D, y, **BUDGET | {"stopper": LookAhead()})
     with pytest.raises(TypeError, match=r"`extend_pool` .* dask array"):
         ActiveLearner(D, gp=GP, stopper=Stopper()).extend_pool(X[:3])
     for bad, said in [

@@ -12,7 +12,6 @@ from fastal import (
     ActiveLearner,
     FixedBudget,
     GaussianProcess,
-    LookAhead,
     MinLabels,
     StillToCome,
     Stopper,
@@ -34,12 +33,10 @@ SIZES = (120, 2_300) if JIT else (40,)
 
 CRITERIA = {
     "variance": lambda: MaxVariance(0.25),
-    "look ahead": lambda: LookAhead(0.2),
-    "price": lambda: LookAhead(price=1e-3),
     "either": lambda: Stopper() | MaxVariance(0.25),
-    "either and a budget": lambda: MaxVariance(1e-9) | FixedBudget(20) | LookAhead(0.001),
+    "either and a budget": lambda: MaxVariance(1e-9) | FixedBudget(20) | Stopper(1e-300),
     "both": lambda: MaxVariance(0.4) & MinLabels(15) & StillToCome(0.3),
-    "nested": lambda: (LookAhead(0.3) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
+    "nested": lambda: (FixedBudget(12) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
     "none stops": lambda: MaxVariance(1e-12),
 }
 
@@ -62,7 +59,7 @@ def _same(a, b):
 def steps(monkeypatch):
     """Count the labels that criteria see in Python."""
     seen = []
-    for kind in (Criterion, LookAhead, MaxVariance):
+    for kind in (Criterion, MaxVariance):
         if "after_label" in vars(kind) or kind is MaxVariance:
             plain = kind.after_label
 
@@ -99,7 +96,7 @@ def test_panels_that_are_left_to_threads(labels):
     assert len(two.stopper.history) == labels - 1
 
 
-@pytest.mark.parametrize("name", ["variance", "look ahead", "nested"])
+@pytest.mark.parametrize("name", ["variance", "nested"])
 def test_resumed(name):
     X, y = _data(100 if JIT else 30)
     arguments = {"gp": GP, "stopper": CRITERIA[name](), "seed": 2}
@@ -118,10 +115,8 @@ def test_resumed(name):
 
 @pytest.mark.skipif(not JIT, reason="fits take minutes interpreted")
 @pytest.mark.parametrize("acquisition", ["max_variance", "random"])
-@pytest.mark.parametrize("name", ["variance", "either", "look ahead"])
+@pytest.mark.parametrize("name", ["variance", "either"])
 def test_with_fits_on_the_way(name, acquisition):
-    if name == "look ahead" and acquisition == "random":
-        pytest.skip("LookAhead goes by variances")
     X, y = _data(60)
     arguments = {"stopper": CRITERIA[name](), "seed": 3, "acquisition": acquisition}
     for gp in (None, GP):
@@ -158,14 +153,14 @@ def test_simulations_stop_where_the_finished_run_does(size):
 
 
 def test_a_rule_that_asks_for_variances_takes_no_streams_of_bounds():
-    for criterion in (MaxVariance(0.1), Stopper() | MaxVariance(0.1), LookAhead()):
+    for criterion in (MaxVariance(0.1), Stopper() | MaxVariance(0.1)):
         with pytest.raises(TypeError, match="must be a Stopper, a StillToCome or a budget"):
             stopping_time(np.ones(20), criterion=criterion)
         with pytest.raises(TypeError, match="must be a Stopper, a StillToCome or a budget"):
             StopperBatch(2, criterion=criterion)
 
 
-@pytest.mark.parametrize("name", ["variance", "look ahead"])
+@pytest.mark.parametrize("name", ["variance", "nested"])
 def test_what_a_loop_has_is_no_state(name):
     X, _ = _data(40)
     learner = ActiveLearner(X, gp=GP, stopper=CRITERIA[name](), seed=0)
@@ -239,13 +234,13 @@ def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
     monkeypatch.setattr(protocol, "_noted", set())
     X, y = _data(30)
     with caplog.at_level(logging.INFO, logger="fastal"):
-        learn(X, y, gp=GP, stopper=Stopper() | MaxVariance(0.1) | LookAhead(), seed=0)
+        learn(X, y, gp=GP, stopper=Stopper() | MaxVariance(0.1), seed=0)
         assert stepping_out(caplog) == []
         for _ in range(2):
             assert learn(X, y, gp=GP, stopper=Patient() | Stopper(), seed=0).n_labels == 11
             learn(X, y, gp=GP, stopper=CrossValidation(-9.0), seed=0, max_labels=12)
         # whoever looks at each label has stepped out already
-        learn(X, y, gp=GP, stopper=LookAhead(), seed=0, on_label=lambda _: None)
+        learn(X, y, gp=GP, stopper=MaxVariance(0.1), seed=0, on_label=lambda _: None)
     said = stepping_out(caplog)
     assert [record.levelname for record in said] == ["INFO", "INFO"]
     assert [record.getMessage().split()[0] for record in said] == ["Patient", "CrossValidation"]

@@ -491,7 +491,7 @@ USED.add(0.0, 0.0)
         (
             {"gp": 1.5},
             TypeError,
-            "a GaussianProcess, LaplaceClassifier or BayesianLogistic, got 1.5",
+            "a GaussianProcess or LaplaceClassifier, got 1.5",
         ),
         ({"gp": None, "initial": 4}, ValueError, "`initial` must be at least 5 without a `gp`"),
         ({"gp": None, "refit": 1.0}, ValueError, "`refit` must be above 1"),

@@ -13,7 +13,6 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     LaplaceClassifier,
-    LookAhead,
     learn,
 )
 from fastal._core import selection_lazy
@@ -143,7 +142,6 @@ def test_what_needs_all_rows_of_a_mapped_file_gets_them(tmp_path):
         {"gp": GP},
         {"gp": GP, "acquisition": mean_and_variance},
         {"gp": LaplaceClassifier(0.8)},
-        {"gp": GP, "stopper": LookAhead(0.9)},
     ):
         settings = {"stopper": FixedBudget(9), "seed": 0, "initial": 2} | more
         one, other = ActiveLearner(X, **settings), ActiveLearner(whole, **settings)

@@ -735,7 +735,7 @@ def test_what_is_for_regression_says_so():
             "must be one of 'uncertainty', 'max_variance', 'random'",
         ),
         ({"gp": used()}, ValueError, "`gp` must have no labels, got 3"),
-        ({"gp": 3}, TypeError, "`gp` must be a GaussianProcess, .* or BayesianLogistic, got 3"),
+        ({"gp": 3}, TypeError, "`gp` must be a GaussianProcess or LaplaceClassifier, got 3"),
     ],
 )
 def test_bad_input_of_learn(arguments, error, message):

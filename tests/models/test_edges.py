@@ -16,7 +16,6 @@ from fastal import (
     GaussianProcess,
     LaplaceClassifier,
     Stopper,
-    forecast,
     learn,
     simulate,
 )
@@ -126,10 +125,6 @@ def test_a_pool_of_one_row(gp):
 
 
 def test_one_row_is_too_few_elsewhere():
-    with pytest.raises(
-        ValueError, match="`X` must have at least two unlabelled points, got 1 of 1"
-    ):
-        forecast([[0.3]], GaussianProcess())
     with pytest.raises(ValueError, match="`pool_size`"):
         simulate([[0.3], [0.4]], [1.0, 2.0], gp=GaussianProcess(), pool_size=0, n_runs=2)
 

@@ -34,18 +34,13 @@ BELOW = {
     "models": {"bound", "_core"},
     "criteria": {"models", "stopping", "bound", "runs", "_core"},
     "learning": {"models", "stopping", "bound", "_core"},
-    "lookahead": {"learning", "models", "stopping", "bound", "_core"},
-    "simulation": {
-        "lookahead", "learning", "criteria", "models", "stopping", "bound", "runs", "_core",
-    },
+    "simulation": {"learning", "criteria", "models", "stopping", "bound", "runs", "_core"},
     "studies": {
-        "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound", "runs",
-        "datasets",
+        "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "datasets",
     },
     "plotting": {"reference"},
     "cli": {
-        "studies", "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound",
-        "runs", "jit", "datasets", "plotting", "reference",
+        "studies", "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "jit", "datasets", "plotting", "reference",
     },
     "__main__": {"cli"},
 }  # fmt: skip
@@ -54,7 +49,6 @@ BELOW = {
 LAZILY = {
     "stopping": {"plotting", "adapters"},
     "learning": {"plotting"},
-    "lookahead": {"plotting"},
     "simulation": {"plotting"},
 }
 

@@ -21,19 +21,17 @@ import pytest
 from boundary_calls import BOUNDS, CALLS, IGNORED, LEARN, OBJECTS, Call, X, Y, call_of, gp, snapshot
 from boundary_values import ALL, FEW, HUGE, PLENTY, guarded
 from boundary_values import small_machine as small_machine
-from saved_states import MAKERS, POOL, learner, process
+from saved_states import MAKERS, learner, process
 
 import fastal
 from fastal import (
     ActiveLearner,
     FixedBudget,
-    LookAhead,
     RunsDistribution,
     StillToCome,
     Stopper,
     StopperBatch,
     false_stop_probability,
-    forecast,
     learn,
     simulate,
 )
@@ -54,19 +52,19 @@ NOT_WALKED = {
 }
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
-    "Calibration", "Campaigns", "Cell", "ClassRow", "ClassStudy", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
-    "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
+    "Campaigns", "Cell", "Comparison", "DecisionRow", "DecisionStudy",
+    "Failure", "StillTrace", "Trace", "WeakFit",
     "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
-    "Table1", "Tightness", "Tradeoff", "Verdict",
+    "Table1", "Tightness", "Verdict",
 }  # fmt: skip
 
 
 # What the rooms offer one another, and bases that nobody makes one of.
 BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
-    "ManyClassSelection", "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
+    "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
     "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
-    "no_stop_reason", "percent", "prior_loss", "rho_of", "unused", "warn_if_far", "whitened",
+    "no_stop_reason", "percent", "prior_loss", "unused", "warn_if_far",
     "first_of", "weak_fit", "window_means",
 }  # fmt: skip
 
@@ -173,7 +171,7 @@ def test_all_public_names_are_walked():
     assert {name for name, _ in public_members()} >= RESULTS
     kinds = {(name, argument): kind for name, argument, kind in ARGUMENTS}
     # by annotation, by documentation, by way of **settings
-    assert kinds["simulate", "n_runs"] == kinds["forecast", "labelled"] == "count"
+    assert kinds["simulate", "n_runs"] == "count"
     assert kinds["StopperBatch", "window"] == kinds["GaussianProcess.rewind", "n"] == "count"
     assert kinds["runs_test", "continuity"] == "flag"
     assert kinds["learn", "y_or_oracle"] == "number"
@@ -193,8 +191,6 @@ def in_use(value):
             value.push(np.full(len(value), bound))
         return value.stopped_at[:3].tolist(), value.p_value[:3].tolist(), value.bounds(0).tolist()
     if isinstance(value, Criterion) and value.push_takes in ("", Criterion.push_takes):
-        if isinstance(value, LookAhead):
-            value.begin(forecast(POOL, gp()))
         for bound in BOUNDS * 8:  # 224 of them
             value.push(bound)
         again = value.copy()
@@ -247,8 +243,6 @@ def attempt(name, argument, value):
             owner = owner()
             if name in ("StillToCome.observe", "Stopper.observe"):
                 owner = Stopper(gp=process())
-            if name == "LookAhead.refitted":
-                owner = LookAhead(eps=0.1)  # it makes its forecasts itself
             if name == "GaussianProcess.fit_hyperparameters":
                 owner = gp()
             function = getattr(owner, method)
@@ -407,10 +401,6 @@ def simulated(**settings):
         (lambda: learner(gp(), Stopper(), []).run(threads=0), ValueError, "`threads` must be at least 1, got 0"),
         (lambda: Criterion.from_dict(FixedBudget(5).to_dict() | {"seen": 2**62}).history, MemoryError, "the history of 4611686018427387904 bounds needs"),
         # indices: unsigned ones do not wrap, those beyond 64 bits are compared as they are
-        (lambda: forecast(POOL, gp(), labelled=np.array([2**64 - 1], dtype=np.uint64)), ValueError, r"`labelled` must hold indices in \[0, 8\), got 18446744073709551615"),
-        (lambda: forecast(POOL, gp(), labelled=[0, HUGE]), ValueError, r"`labelled` must hold indices in \[0, 8\), got 10{10,60}\.\.\."),
-        (lambda: forecast(POOL, gp(), labelled=[2**63, -1]), ValueError, r"`labelled` must hold indices in \[0, 8\), got 9223372036854775808"),
-        (lambda: forecast(POOL, gp(), labelled=[0, True]), TypeError, r"`labelled` must be indices, got \[0, True\]"),
         (lambda: max_variances(gp(), X, [0.5]), TypeError, r"`order` must be row numbers, got \[0\.5\]"),
         # integers that no double holds, rows of different lengths, what is no flag
         (lambda: fitted(bounds={"noise": (1, HUGE)}), ValueError, r"`bounds\['noise'\]` must be a pair of numbers, got \(1, 10"),

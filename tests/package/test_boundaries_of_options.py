@@ -23,15 +23,12 @@ COMMANDS = {
     "demo": ["--labels=5", "--quiet"],
     "run": ["table.csv", "--target=y", "--noise=0.1", "--max-labels=5", "--quiet"],
     "next": ["partly.csv", "--target=y"],
-    "forecast": ["partly.csv", "--target=y", "--lengthscale=1", "--noise=0.1"],
     "simulate": ["table.csv", "--target=y", "--runs=2", "--pool-size=5", "--jobs=1"],
     "compare": ["table.csv", "--target=y", "--runs=2", "--pool-size=5", "--jobs=1", "--quiet"],
     "reproduce table1": ["--runs=2", "--jobs=1", "--datasets=artificial", "--criteria=proposed"],
     "reproduce figure1": ["--runs=2", "--jobs=1", "--datasets=artificial", "--criteria=proposed"],
     "reproduce tightness": ["--runs=2", "--jobs=1"],
-    "reproduce lookahead": ["--runs=2", "--jobs=1", "--datasets=artificial"],
     "reproduce decision": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
-    "reproduce classes": ["--runs=2", "--jobs=1", "--datasets=iris", "--pool=14"],
     "reproduce campaign": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
     "runs": ["bounds.txt"],
@@ -72,7 +69,7 @@ OPTIONS = list(options(build_parser()))
 
 def test_options_are_found():
     assert {("demo", "--seed"), ("watch", "--window"), ("reproduce table1", "--jobs"),
-            ("run", "--target"), ("forecast", "--next")} <= set(OPTIONS)  # fmt: skip
+            ("run", "--target"), ("next", "-n")} <= set(OPTIONS)  # fmt: skip
     assert ("watch", "--alpha") not in OPTIONS
 
 

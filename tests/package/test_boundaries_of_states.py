@@ -11,14 +11,12 @@ from saved_states import MAKERS, POOL, good_state, reader
 
 from fastal import (
     ActiveLearner,
-    BayesianLogistic,
     GaussianProcess,
     LaplaceClassifier,
     Stopper,
 )
 from fastal import _validation as check
 from fastal.criteria.predictions import StabilizingPredictions
-from fastal.lookahead.gain import Forecast
 
 # Saved states ------------------------------------------------------------------------------------
 
@@ -48,11 +46,9 @@ def used(made):
             made.ask()
             made.tell(1.0)
         return ActiveLearner.from_dict(made.to_dict(), POOL).n_labels
-    if isinstance(made, BayesianLogistic | GaussianProcess | LaplaceClassifier):
+    if isinstance(made, GaussianProcess | LaplaceClassifier):
         made.add(POOL[5], 1.0)
         return made.copy().predict(POOL)
-    if isinstance(made, Forecast):
-        return made.labels_for(0.1), made.labels_at_price(0.1), str(made), made.bought_by(1)
     if isinstance(made, Stopper) and made.gp is not None:
         made.observe(POOL[5], 1.0)
     if isinstance(made, StabilizingPredictions):

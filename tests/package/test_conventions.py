@@ -11,7 +11,6 @@ import pytest
 import fastal
 from fastal import (
     ActiveLearner,
-    BayesianLogistic,
     ConfidenceDrop,
     ConfidenceGradient,
     CrossValidation,
@@ -20,7 +19,6 @@ from fastal import (
     GaussianProcess,
     GroundTruth,
     LaplaceClassifier,
-    LookAhead,
     MaxUncertainty,
     MaxVariance,
     MinLabels,
@@ -45,7 +43,6 @@ MODELS = [
     GaussianProcess(),
     GaussianProcess([1, 2.5], np.float32(0.1), amplitude=3, mean=-1, kernel="matern32"),
     LaplaceClassifier(1 / 3, amplitude=2, link="probit", kappa=0.1),
-    BayesianLogistic(3, 4, prior=1 / 3),
 ]
 CRITERIA = [
     Stopper(),
@@ -54,9 +51,6 @@ CRITERIA = [
     StillToCome(0.1, horizon=50),
     FixedBudget(np.int64(9)),
     MinLabels(3),
-    LookAhead(),
-    LookAhead(price=1 / 3),
-    LookAhead(paper=True),
     CrossValidation(0.1, 4),
     GroundTruth(None, None, 0.3),
     GroundTruth([[1.0], [2.0]], [1, 2], 0.3),
@@ -175,8 +169,6 @@ def test_parameters_of_criteria():
     with pytest.raises(ValueError, match="`folds` must be at least 2, got 1"):
         criterion.set_params(threshold=0.4, folds=1)
     assert criterion.threshold == 0.3
-    ahead = LookAhead(0.1).set_params(eps=0.2)
-    assert ahead.get_params() == {"eps": 0.2, "price": None, "paper": False}
     with pytest.raises(ValueError, match="`params` must be one of 'n', got 'm'"):
         budget.set_params(m=3)
 

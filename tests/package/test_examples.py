@@ -16,8 +16,6 @@ import fastal
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
-    "digits_ten_classes": "sklearn",
-    "torch_last_layer": "torch",
     "scikit_learn_loop": "sklearn",
     "scikit_learn_refits": "sklearn",
     "scikit_activeml_loop": "skactiveml",
@@ -32,9 +30,6 @@ WARN = {
     "small_text_loop": "small_text",
 }
 
-# scikit-learn up to 1.9, in load_digits, with NumPy 2.5
-DIGITS = "ignore:Setting the shape on a NumPy array:DeprecationWarning:sklearn.datasets._base"
-
 
 def run(name, tmp_path, *arguments, answers="", strict=True):
     env = {k: v for k, v in os.environ.items() if k != "NUMBA_DISABLE_JIT"}
@@ -45,8 +40,6 @@ def run(name, tmp_path, *arguments, answers="", strict=True):
             sys.executable,
             "-W",
             "error" if strict else "ignore",
-            "-W",
-            DIGITS,
             str(EXAMPLES / f"{name}.py"),
             *arguments,
         ],

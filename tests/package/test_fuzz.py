@@ -113,7 +113,6 @@ HUGE = 10**400
             "`lengthscale` must be finite as a double",
         ),
         ("FixedBudget", {"seen": 2**63}, "must be an integer >= 0, got 9223372036854775808"),
-        ("Forecast", {"order": [0, 1, 2, 3, 4, 5, 6, 8]}, r"`order` must hold indices in \[0, 8\)"),
         ("ActiveLearner", {"order": [2**63]}, "must be an integer >= 0, got 9223372036854775808"),
         ("ActiveLearner", {"asked": [8]}, "row 8 is out of the pool, or there twice"),
     ],

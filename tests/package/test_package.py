@@ -174,7 +174,6 @@ def test_versions_that_ci_installs(monkeypatch):
         ("stability", "cohen_kappa"),
         ("learner", "ActiveLearner"),
         ("paper", "table1"),
-        ("tradeoff", "tradeoff"),
         ("comparison", "compare"),
     ],
 )

@@ -21,6 +21,9 @@ from fastal import FixedBudget, Stopper, runs_test
 from fastal.studies.protocol import problems
 """
 
+# Left after the version whose lines name it: these lines are history, and run no more.
+LEFT = ("tradeoff",)
+
 
 def sections(text):
     """The changelog's versions, newest first: version -> text."""
@@ -79,7 +82,8 @@ def test_every_line_to_change_to_runs(capsys):
         assert after
         names = {}
         exec(GIVEN, names)
-        exec("\n".join(after), names)  # with warnings as errors: nothing of it is deprecated
+        lines = [line for line in after if not line.endswith(LEFT)]
+        exec("\n".join(lines), names)  # with warnings as errors: nothing of it is deprecated
 
 
 def test_every_line_to_change_from_does_so_for_a_reason():

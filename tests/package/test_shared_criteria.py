@@ -16,12 +16,10 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     LaplaceClassifier,
-    LookAhead,
     MinLabels,
     OverallUncertainty,
     StabilizingPredictions,
     Stopper,
-    forecast,
 )
 from fastal._threads import OneWriter
 from fastal.criteria import (
@@ -31,8 +29,6 @@ from fastal.criteria import (
 from fastal.stopping import Criterion, Measured
 
 # criteria -----------------------------------------------------------------------------------------
-
-AHEAD = forecast(np.linspace(0, 10, 40), GaussianProcess(1.0, 0.1), labelled=[0])
 
 CRITERIA = {
     "FixedBudget": (lambda: FixedBudget(77), lambda c, k: c.push(1.0)),
@@ -46,8 +42,6 @@ CRITERIA = {
         lambda: StabilizingPredictions(),
         lambda c, k: c.update(np.arange(20) % 7 > k % 7),
     ),
-    "LookAhead": (lambda: LookAhead(0.05).begin(AHEAD), lambda c, k: c.update(0.0, 1.0, 0.3)),
-    "LookAhead.push": (lambda: LookAhead(0.5).begin(AHEAD), lambda c, k: c.push(1.0)),
     "extend": (lambda: MaxVariance(1e-9), lambda c, k: c.extend([k + 1.0])),
 }
 
@@ -83,8 +77,6 @@ def test_no_step_of_a_criterion_is_lost(name):
         assert criterion.stopped == alone.stopped
     else:
         assert np.isnan(criterion.history).sum() == 1
-    if name == "LookAhead":
-        assert criterion.rho == pytest.approx(alone.rho, rel=1e-12)
 
 
 @pytest.mark.usefixtures("restless")
@@ -262,13 +254,13 @@ def objects():
     yield process, lambda one: one.add(1.0, 0.2), lambda one: one.n_labels
     yield model, lambda one: one.add(1.0, 1), lambda one: one.n_labels
     yield learner, lambda one: one.tell(0.1), lambda one: one.n_labels
-    for criterion in (FixedBudget(9), MaxVariance(1e-3), LookAhead().begin(AHEAD), Mine()):
+    for criterion in (FixedBudget(9), MaxVariance(1e-3), Mine()):
         yield criterion, lambda one: one.push(1.0), lambda one: len(one.history)
     yield Stopper(), lambda one: one.push(1.0), len
     yield Stopper() | FixedBudget(5), lambda one: one.push(1.0), lambda one: len(one.members[0])
 
 
-@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("place", range(8))
 def test_a_copy_of_what_is_being_changed_is_free(place):
     one, change, size = list(objects())[place]
     before = size(one)

@@ -15,7 +15,6 @@ from fastal import (
     ActiveLearner,
     Criterion,
     ErrorStability,
-    Forecast,
     GaussianProcess,
     LaplaceClassifier,
     StabilizingPredictions,
@@ -25,7 +24,7 @@ from fastal import (
 
 FILES = {path.stem: path for path in Path(__file__).with_name("states_0_1_0").glob("*.json")}
 MODELS = {"GaussianProcess": GaussianProcess, "LaplaceClassifier": LaplaceClassifier}
-OTHERS = {"active_learner", "forecast", "gaussian_process", "laplace_classifier", "run"}
+OTHERS = {"active_learner", "gaussian_process", "laplace_classifier", "run"}
 CRITERIA = sorted(name for name in FILES if not name.startswith((*OTHERS, "simulation")))
 
 
@@ -43,11 +42,11 @@ def test_there_is_a_state_of_every_kind():
     kinds = {content_of(name)["state"]["kind"] for name in FILES}
     assert kinds == {
         "ActiveLearner", "AllOf", "AnyOf", "CrossValidation", "ErrorStability", "FixedBudget",
-        "Forecast", "GaussianProcess", "GroundTruth", "LaplaceClassifier", "LookAhead",
-        "MaxUncertainty", "MaxVariance", "MinLabels", "OverallUncertainty", "PACBayes", "Run",
-        "StabilizingPredictions", "Stopper", "store",
+        "GaussianProcess", "GroundTruth", "LaplaceClassifier", "MaxUncertainty", "MaxVariance",
+        "MinLabels", "OverallUncertainty", "PACBayes", "Run", "StabilizingPredictions", "Stopper",
+        "store",
     }  # fmt: skip
-    assert len(CRITERIA) == 20
+    assert len(CRITERIA) == 19
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -101,16 +100,6 @@ def test_learners_choose_and_stop_as_they_did(name):
     np.testing.assert_allclose(run.bounds, said["bounds"], rtol=1e-7)
 
 
-def test_a_forecast_says_what_it_said():
-    content = content_of("forecast")
-    said, ahead = content["answers"], Forecast.from_dict(content["state"])
-    assert ahead.order.tolist() == said["order"]
-    np.testing.assert_allclose(ahead.reduction, said["reduction"], rtol=1e-12)
-    assert ahead.labels_for(0.1) == said["labels_for"]
-    assert ahead.labels_at_price(0.01) == said["labels_at_price"]
-    assert np.isnan(ahead.final_error)  # 0.1.0 did not save it
-
-
 def test_a_run_is_a_record_whose_parts_load():
     state = content_of("run")["state"]
     stopper = Stopper.from_dict(state["stopper"])
@@ -141,7 +130,7 @@ def test_a_version_of_another_day_is_refused_by_kind_and_version(name):
     content = content_of(name)
     state = content["state"] | {"version": 7}
     kind = state["kind"]
-    readers = {**MODELS, "Forecast": Forecast, "ActiveLearner": ActiveLearner}
+    readers = {**MODELS, "ActiveLearner": ActiveLearner}
     pool = [content["pool"]] if kind == "ActiveLearner" else []
     with pytest.raises(ValueError, match=rf"(?s)(?=.*{kind})(?=.*7)(?=.*version)"):
         readers.get(kind, Criterion).from_dict(state, *pool)

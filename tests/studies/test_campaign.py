@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import Criterion, LookAhead, StillToCome, Stopper, learn, simulate
+from fastal import Criterion, StillToCome, Stopper, learn, simulate
 from fastal.cli.entry import main
 from fastal.datasets import artificial
 from fastal.learning.refit import ESTIMATORS, Refits
@@ -48,7 +48,6 @@ def the_row(found, rule, setting):
         ("StillToCome", 0.3, StillToCome(0.3)),
         ("StillToCome, as bounds come", 0.2, AsBoundsCome(StillToCome(0.2))),
         ("paper's rule", 0.01, AsBoundsCome(Stopper(0.01, fall=False))),
-        ("LookAhead", 0.1, LookAhead(0.1)),
     ],
 )
 def test_rows_are_those_of_single_campaigns(found, pools, rule, setting, criterion):
@@ -69,7 +68,6 @@ def test_all_rules_and_settings_are_there(found):
         (rule, setting) for rule, settings in RULES.items() for setting in settings
     }
     assert "simulators" not in str(found)
-    assert found.curve(POOL, "max_variance", "LookAhead")[0].size == len(RULES["LookAhead"])
 
 
 def test_as_bounds_come_takes_no_refits():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import GaussianProcess, LookAhead, StillToCome, Stopper, learn, simulate
+from fastal import GaussianProcess, StillToCome, Stopper, learn, simulate
 from fastal.cli.entry import main
-from fastal.studies import DecisionRow, DecisionStudy, decision, decision_study, protocol, unused
+from fastal.studies import DecisionRow, DecisionStudy, decision_study, protocol, unused
 from fastal.studies.decision import RULES, SELECTIONS
 
 pytestmark = pytest.mark.skipif(
@@ -59,8 +59,6 @@ def test_rows_are_those_of_a_plain_loop(found, selection):
         ("StillToCome", 0.1): StillToCome(0.1),
         ("paper's rule", 0.01): Stopper(0.01, fall=False),
     }
-    if selection == "max_variance":
-        rules["LookAhead", 0.05] = LookAhead(eps=0.05)
     for (rule, setting), criterion in rules.items():
         labels, shares, at_stop = [], [], []
         for run in range(RUNS):
@@ -93,8 +91,7 @@ def test_every_rule_and_setting_is_there(found):
     for selection in SELECTIONS:
         for rule, settings in RULES.items():
             tried = [one.setting for one in found.select(POOL, selection, rule=rule)]
-            without = rule == "LookAhead" and selection == "random"
-            assert tried == ([] if without else list(settings))
+            assert tried == list(settings)
 
 
 def test_the_whole_pool_leaves_nothing(found):
@@ -166,7 +163,7 @@ def test_sets_that_do_not_fall_are_apart():
     # labels 0.65, 0.55, 0.45 with 0.065, 0.13, 0.18
     assert study.unused_at(100, "random", "StillToCome", 0.6) == pytest.approx(0.0975)
     assert math.isnan(study.unused_at(100, "random", "StillToCome", 0.9))
-    assert math.isnan(study.unused_at(100, "random", "LookAhead", 0.5))
+    assert math.isnan(study.unused_at(100, "random", "paper's rule", 0.5))
     with pytest.raises(ValueError, match="`rule` must be one of"):
         study.curve(100, "random", "best")
 
@@ -261,27 +258,12 @@ def test_picture(found):
         f"pool {POOL}, labels by variance, mean of 1 set",
         f"pool {POOL}, labels at random, mean of 1 set",
     ]
-    by_variance, at_random = figure.axes
+    by_variance, _ = figure.axes
     named = [line.get_label() for line in by_variance.get_lines()]
     assert [name for name in named if not name.startswith("_")] == [
-        "fixed fraction of the pool", "the paper's rule, over alpha", "LookAhead, over eps",
-        "StillToCome, over share",
+        "fixed fraction of the pool", "the paper's rule, over alpha", "StillToCome, over share",
     ]  # fmt: skip
-    assert "LookAhead, over eps" not in [line.get_label() for line in at_random.get_lines()]
     labels, left = found.curve(POOL, "max_variance", "StillToCome")
-    drawn = by_variance.get_lines()[3]
+    drawn = by_variance.get_lines()[2]
     assert drawn.get_xdata() == pytest.approx(100 * labels)
     assert drawn.get_ydata() == pytest.approx(100 * left)
-
-
-def test_forecasts_are_looked_at_once_for_all_settings():
-    """`ForecastShares` stops where `LookAhead` does, for each eps."""
-    problem = protocol.problem("artificial", SEED)
-    rules = [LookAhead(eps=eps) for eps in (0.3, 0.1, 0.01)]
-    result = simulate(
-        problem.X, problem.y, gp=problem.gp, criteria=[*rules, decision.ForecastShares()],
-        n_runs=RUNS, pool_size=POOL,
-    )  # fmt: skip
-    at = protocol.first_crossings(result.history(3), np.array([0.3, 0.1, 0.01])).T
-    expected = result.criteria_stops[:, :3]
-    assert np.array_equal(at, np.where(expected < 0, POOL, expected))

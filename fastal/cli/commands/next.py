@@ -278,17 +278,10 @@ def _print(
     print_entry("answer:", said.sentence, LABEL)
     print_entry("still to come:", said.still, LABEL)
     print_entry("label next:", _next_in_words(sheet, said), LABEL)
-    for label, text in _expected_in_words(sheet, said):
-        print_entry(f"{label}:", text, LABEL)
     for text in warned:
         print_entry("warning:", text, LABEL)
     for label, text in _facts(arguments, sheet, campaign, said):
         print_entry(f"{label}:", text, LABEL)
-
-
-def _expected_in_words(sheet: Sheet, said: Answer) -> list[tuple[str, str]]:
-    steps = [(f"next {step['labels']}", _step_in_words(sheet, step)) for step in said.expected]
-    return [*steps, ("expected", said.outlook)]
 
 
 def _facts(
@@ -318,13 +311,6 @@ def _next_in_words(sheet: Sheet, said: Answer) -> str:
 
 def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
-def _step_in_words(sheet: Sheet, step: dict[str, Any]) -> str:
-    now, then = f"{step['rmse_now']:.3g}", f"{step['rmse']:.3g}"
-    if now == then:
-        return f"labels are expected to leave the error of {sheet.target!r} at {now}"
-    return f"labels are expected to lower the error of {sheet.target!r} from {now} to {then}"
 
 
 def _data_in_words(sheet: Sheet, said: Answer) -> str:
@@ -394,7 +380,6 @@ def _report(
         warnings=warned,
         facts=[
             ("still to come", said.still),
-            *_expected_in_words(sheet, said),
             *_facts(arguments, sheet, campaign, said),
         ],
         target=sheet.target,
@@ -449,8 +434,6 @@ def _record(
         "stopped_at": None if at is None else at + learner.n_initial,
         "label_next": rows,
         "random": said.random,
-        "expected": said.expected,
-        "outlook": said.outlook,
         "warnings": warned,
         "changed": list(campaign.notes),
         "order": campaign.order,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastal.cli.arguments import add_store, add_study_options, integer_argument
 from fastal.cli.interrupted import kept_at_the_end, kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
-from fastal.studies.names import CLASS_SETS, CRITERIA, DATASETS, SIMULATORS
+from fastal.studies.names import CRITERIA, DATASETS, SIMULATORS
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
@@ -67,16 +67,6 @@ def add_reproduce(commands: Commands) -> None:
     add_study_options(tightness, out=".")
     tightness.set_defaults(run=_tightness, kept=kept_at_the_end, broken_pipe_status=0)
 
-    lookahead = parts.add_parser(
-        "lookahead",
-        help="beyond the paper: labels used against what they leave unused, rule by rule",
-        allow_abbrev=False,
-    )
-    add_study_options(lookahead, out=None)
-    add_store(lookahead, "DIR")
-    _add_names(lookahead, "datasets", DATASETS)
-    lookahead.set_defaults(run=_lookahead, kept=kept_in_store, broken_pipe_status=0)
-
     decision = parts.add_parser(
         "decision",
         help="beyond the paper: what a stop leaves unused, and whether StillToCome keeps its share",
@@ -117,22 +107,6 @@ def add_reproduce(commands: Commands) -> None:
     )
     _add_names(campaign, "datasets", DATASETS)
     campaign.set_defaults(run=_campaign, kept=kept_in_store, broken_pipe_status=0)
-
-    classes = parts.add_parser(
-        "classes",
-        help="beyond the paper: many classes, what a stop leaves unused (needs scikit-learn)",
-        allow_abbrev=False,
-    )
-    add_study_options(classes, out=None, runs=5)
-    classes.add_argument(
-        "--pool",
-        type=integer_argument(12),
-        default=150,
-        metavar="N",
-        help="points in a pool (default: 150)",
-    )
-    _add_names(classes, "datasets", CLASS_SETS)
-    classes.set_defaults(run=_classes, kept=kept_at_the_end, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
@@ -208,26 +182,6 @@ def _tightness(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _lookahead(arguments: argparse.Namespace) -> int:
-    with library_errors():
-        from fastal.studies.label_cost import tradeoff
-
-        found = tradeoff(
-            _chosen(arguments.datasets, DATASETS),
-            store=arguments.store,
-            **study_settings(arguments),
-        )
-        print(found)
-        if arguments.out is not None:
-            from fastal.plotting.label_cost import tradeoff_figure
-
-            picture = tradeoff_figure(found)
-            write_files(
-                arguments.out, {"lookahead.csv": found.to_csv, "lookahead.png": picture.savefig}
-            )
-    return 0
-
-
 def _decision(arguments: argparse.Namespace) -> int:
     with library_errors():
         from fastal.studies.decision import decision_study
@@ -280,27 +234,6 @@ def _show(found: DecisionStudy, folder: str | None, name: str) -> None:
                 f"{name}.svg": decision_figure(found).savefig,
             },
         )
-
-
-def _classes(arguments: argparse.Namespace) -> int:
-    with library_errors():
-        from fastal.studies.many_classes import class_study
-
-        settings = study_settings(arguments)
-        del settings["progress"]  # a line per data set is enough
-        found = class_study(
-            _chosen(arguments.datasets, CLASS_SETS), pool=arguments.pool, **settings
-        )
-        print(found)
-        if arguments.out is not None:
-            write_files(
-                arguments.out,
-                {
-                    "classes.txt": partial(_write_text, f"{found}\n"),
-                    "classes.md": partial(_write_text, found.to_markdown()),
-                },
-            )
-    return 0
 
 
 def _write_text(text: str, path: str) -> None:

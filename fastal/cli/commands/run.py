@@ -162,7 +162,6 @@ def _run(arguments: argparse.Namespace) -> int:
                 max_labels=arguments.max_labels,
                 progress=shows_progress(arguments),
                 scale=unit.deviation,
-                look_ahead=True,
             )
             wanted = arguments.predictions is not None
             predicted = _predict(X, campaign, pool, unit) if wanted else None

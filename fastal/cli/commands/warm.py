@@ -34,7 +34,7 @@ def add_warm(commands: Commands) -> None:
     parser = commands.add_parser(
         "warm",
         help="compile all in advance, for container images and clusters",
-        description="Compile what learn, simulate, forecast, the models and their fits need into "
+        description="Compile what learn, simulate, the models and their fits need into "
         "Numba's cache, so that no later process waits for it. NUMBA_CACHE_DIR says where the "
         "cache is; what is in it serves the same type of CPU, and the same versions of fastal, "
         "Numba and Python.",
@@ -93,7 +93,7 @@ def _steps() -> Iterator[Step]:
     yield "learn, large pools", _large_pools
     yield "fits of hyper-parameters", _fits
     yield "classification", _classification
-    yield "forecast and criteria", _forecasts
+    yield "criteria", _criteria
     yield "simulate", _simulations
     yield "fastal.jit", _handles
 
@@ -189,16 +189,10 @@ def _classification() -> None:
     )  # fmt: skip
 
 
-def _forecasts() -> None:
-    from fastal import LookAhead, forecast
+def _criteria() -> None:
     from fastal.criteria.experiments import CrossValidation, GroundTruth, PACBayes
 
     X, y = _data()
-    gp = _gp()
-    ahead = forecast(X, gp, labelled=[0, 1])
-    ahead.labels_at_price(0.01)
-    forecast(_data(LARGE)[0], gp, labelled=[0, 1])
-    _learn(40, LABELS, stopper=LookAhead(0.01))
     for criterion in (CrossValidation(-9.0), PACBayes(-9.0, 1.0), GroundTruth(X, y, 1e9)):
         _learn(40, 10, stopper=criterion)
 

@@ -21,7 +21,6 @@ from fastal import (
     GaussianProcess,
     GroundTruth,
     LaplaceClassifier,
-    LookAhead,
     MaxUncertainty,
     MaxVariance,
     MinLabels,
@@ -29,11 +28,9 @@ from fastal import (
     PACBayes,
     StabilizingPredictions,
     Stopper,
-    forecast,
     learn,
     simulate,
 )
-from fastal.lookahead import Forecast
 
 RNG = np.random.default_rng(7)
 POOL = RNG.uniform(0, 6, (40, 2)).round(3)
@@ -106,9 +103,6 @@ CRITERIA = {
     "max_uncertainty": lambda: pushed(MaxUncertainty(1.0), FALL),
     "error_stability": lambda: pushed(ErrorStability(0.1), [0.5, 0.4, 0.3]),
     "stabilizing_predictions": predictions,
-    "look_ahead": lambda: pushed(
-        LookAhead(0.2).begin(forecast(POOL, GaussianProcess(1.0, 0.1))), FALL[:3]
-    ),
 }
 MODELS = {"gaussian_process": process, "laplace_classifier": classifier}
 LEARNERS = {
@@ -156,16 +150,6 @@ def answers_of_learner(state, y):
     }
 
 
-def answers_of_forecast(state):
-    ahead = Forecast.from_dict(state)
-    return {
-        "order": ahead.order.tolist(),
-        "reduction": ahead.reduction.tolist(),
-        "labels_for": ahead.labels_for(0.1),
-        "labels_at_price": ahead.labels_at_price(0.01),
-    }
-
-
 def stored_simulation():
     """A store as the text that SQLite makes it anew from; its pages would be 40 times larger."""
     with tempfile.TemporaryDirectory() as folder:
@@ -195,8 +179,6 @@ def main(folder):
             "state": state, "answers": answers_of_learner(state, y), "pool": POOL.tolist(),
             "labels": y.tolist(),
         }  # fmt: skip
-    state = plain(forecast(POOL[:12], GaussianProcess(1.0, 0.1), labelled=[2]).to_dict())
-    found["forecast"] = {"state": state, "answers": answers_of_forecast(state)}
     run = learn(POOL, TARGET, gp=GaussianProcess(1.5, 0.05), stopper=Stopper(), seed=0)
     found["run"] = {"state": plain(run.to_dict()), "answers": None}
     found["simulation_store"] = {
