@@ -15,9 +15,10 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import twins
 from threadpoolctl import threadpool_limits
 
-from fastal import Stopper, reference, stopping_time
+from fastal import Stopper, stopping_time
 
 from . import (
     _limits,
@@ -296,7 +297,7 @@ def learning(limits: Limits) -> Iterator[Row]:
 
 def _forecast_loop(X: np.ndarray) -> None:
     with threadpool_limits(1):
-        reference.forecast_loop(X, reference.GaussianProcess(1.3, 0.01), labelled=[0])
+        twins.forecast_loop(X, twins.GaussianProcess(1.3, 0.01), labelled=[0])
 
 
 def simulations(limits: Limits) -> Iterator[Row]:

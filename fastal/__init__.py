@@ -68,7 +68,6 @@ _MODULES = (
     "lookahead",
     "models",
     "plotting",
-    "reference",
     "runs",
     "simulation",
     "stopping",

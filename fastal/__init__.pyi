@@ -8,7 +8,6 @@ from . import learning as learning
 from . import lookahead as lookahead
 from . import models as models
 from . import plotting as plotting
-from . import reference as reference
 from . import runs as runs
 from . import simulation as simulation
 from . import stopping as stopping

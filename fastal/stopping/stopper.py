@@ -102,7 +102,7 @@ class Stopper(ByBounds):
     ========================  =======
     plain                     0.59 %
     ``fall=False``            1.06 % (the letter of the paper)
-    ``sequential=True``       alpha, by calibration
+    ``sequential=True``       alpha, by tables
     ``patience=3``            0.19 %
     ``min_bounds=30``         0.43 %
     ``window=50``             0.71 % (old evidence is forgotten, every stretch gets its chance)

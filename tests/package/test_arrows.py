@@ -23,7 +23,6 @@ BASE = {
 
 BELOW = {
     "_core": set(),
-    "reference": set(),
     "datasets": set(),
     "runs": {"_core"},
     "bound": {"_core"},
@@ -42,10 +41,10 @@ BELOW = {
         "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound", "runs",
         "datasets",
     },
-    "plotting": {"reference"},
+    "plotting": set(),
     "cli": {
         "studies", "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound",
-        "runs", "jit", "datasets", "plotting", "reference",
+        "runs", "jit", "datasets", "plotting",
     },
     "__main__": {"cli"},
 }  # fmt: skip

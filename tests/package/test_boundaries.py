@@ -48,7 +48,6 @@ from fastal.studies.table_one import Table1, outcomes
 # What there is -----------------------------------------------------------------------------------
 
 NOT_WALKED = {
-    "reference": "the slow twin checks nothing, on purpose",
     "plotting": "pictures of objects that were checked",
     "jit": "Numba types the arguments before any of our code runs; a handle is a pointer",
 }
