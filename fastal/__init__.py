@@ -14,7 +14,6 @@ import importlib
 _HOME = {
     "ActiveLearner": "learning.learner",
     "BayesianLogistic": "models.logistic",
-    "Comparison": "studies.comparison",
     "ConfidenceDrop": "criteria.confidence",
     "ConfidenceGradient": "criteria.confidence",
     "Criterion": "stopping.criterion",
@@ -43,7 +42,6 @@ _HOME = {
     "Verdict": "stopping.verdict",
     "bound_constant": "bound",
     "choose_method": "runs",
-    "compare": "studies.comparison",
     "false_stop_probability": "stopping.sequential",
     "forecast": "lookahead.gain",
     "gaussian_kl": "bound",
@@ -67,24 +65,21 @@ _MODULES = (
     "learning",
     "lookahead",
     "models",
+    "paper",
     "plotting",
     "runs",
     "simulation",
     "stopping",
-    "studies",
 )
 
 # Modules of 0.1 -> the room that has their names now; removed in 0.3, until then they warn.
 _MOVED = {
     "classifier": "models",
-    "comparison": "studies",
     "gp": "models",
     "learner": "learning",
-    "paper": "studies",
     "sequential": "stopping",
     "stability": "criteria",
     "stopper": "stopping",
-    "tradeoff": "studies",
 }
 
 __all__ = ["__version__", *_HOME, *_MODULES]

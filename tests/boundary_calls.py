@@ -21,9 +21,7 @@ from fastal import (
     simulate,
 )
 from fastal.criteria.held_out import LeaveOneOut
-from fastal.studies.campaign import AsBoundsCome
-from fastal.studies.label_cost import RULES, Curve, Tradeoff
-from fastal.studies.protocol import Problem, campaigns
+from fastal.paper.protocol import Problem, campaigns
 
 # How to call each --------------------------------------------------------------------------------
 
@@ -62,7 +60,7 @@ def small_campaign():
 @contextlib.contextmanager
 def small_paper():
     """The experiments of the paper with data that are fitted in no time."""
-    from fastal.studies import bound_gap, campaign, decision, protocol, simulators
+    from fastal.paper import bound_gap, new_parameters, protocol
 
     def problem(name, seed=0):
         return small_problem()._replace(name=name)
@@ -72,12 +70,9 @@ def small_paper():
         for constant in ("CLASSIFIER_FIT_ROWS", "TIGHTNESS_POOL", "TIGHTNESS_TEST"):
             patch.setattr(bound_gap, constant, 8)
         patch.setattr(protocol, "problem", problem)
-        patch.setattr(simulators, "ROWS", 12)
-        patch.setattr(simulators, "FIT_ROWS", 8)
-        patch.setattr(decision, "TEST_ROWS", 1)
-        # campaigns that fit on the way: at most 11 labels
-        patch.setattr(campaign, "TEST_ROWS", 1)
-        patch.setattr(campaign, "_loaded", lambda name: (X[:12], Y[:12]))
+        # campaigns that fit on the way
+        patch.setattr(new_parameters, "ARTIFICIAL_POOL", 8)
+        patch.setattr(new_parameters, "load", lambda name: (X[:12], Y[:12]))
         yield
 
 
@@ -86,11 +81,6 @@ def batch():
     for value in BOUNDS:
         streams.push([value, 1.0, -value])
     return streams
-
-
-def tradeoff_by_hand():
-    curves = [Curve(rule, s, s, 1 - s) for rule in RULES for s in (0.2, 0.5, 0.8)]
-    return Tradeoff(curves, [], [])
 
 
 @cache
@@ -107,7 +97,6 @@ def small_learner():
 OBJECTS = {
     "ActiveLearner": small_learner,
     "AllOf": lambda: pushed(Stopper(noise=0.1)) & MinLabels(3),
-    "AsBoundsCome": lambda: AsBoundsCome(pushed(Stopper(noise=0.1))),
     "LeaveOneOut": lambda: LeaveOneOut(np.zeros(3), np.ones(3), np.ones(3)),
     "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
     "Campaigns": small_campaign,
@@ -119,7 +108,6 @@ OBJECTS = {
     "StillToCome": lambda: pushed(StillToCome(horizon=50, noise=0.1)),
     "Stopper": lambda: pushed(Stopper(noise=0.1)),
     "StopperBatch": batch,
-    "Tradeoff": tradeoff_by_hand,
 }
 
 
@@ -328,20 +316,14 @@ CALLS = {
     "Problem": Call(name="data", X=X, y=Y, pool_size=5, gp=gp),
     "Simulation.history": Call(j=0),
     "Simulation.pool": Call(run=1),
-    "Tradeoff.unused_at": Call(rule="eps", labels=0.5),
     "artificial": Call(n=5, noise=0.1, seed=0, endless="n"),
     "artificial_mean": Call(x=[0.5]),
     "campaigns": Call(
         EXPERIMENT, problem=small_problem(), others=True, few=("runs", "seed", "jobs")
     ),
-    "compare": Call(
-        EXPERIMENT | LABELLED, gp=gp, pool_size=5, few=("runs", "seed", "jobs", "pool_size")
-    ),
     "fit": Call(X=X[:8], y=Y[:8], rows=5, seed=0, few=("rows", "seed")),
-    "first_crossings": Call(histories=np.ones((2, 3)), thresholds=np.ones(2), rises=False),
     "outcomes": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "problem": Call(name="artificial", seed=0, few=("seed",), within=small_paper),
-    "problems": Call(names=["artificial"], seed=0, jobs=1, **PAPER),
     "sign_of_sine": Call(n=5, rng=lambda: np.random.default_rng(0), endless="n"),
     "simulate": Call(
         LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
@@ -353,19 +335,11 @@ CALLS = {
         endless=("initial",),
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
-    "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
-    "class_data": Call(name="iris"),
-    "class_study": Call(
-        datasets=["iris"], acquisitions=["margin"], runs=1, pool=14, prior=1.0, seed=0, jobs=1,
-        few=("runs", "pool", "seed", "jobs"),
-    ),
-    "campaign_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
     "LeaveOneOut.share_within": Call(deviations=1.0),
-    "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),
     "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
-    "tradeoff": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
+    "two_ways": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
 
 # Not an argument, as is documented.

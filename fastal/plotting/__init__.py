@@ -7,14 +7,12 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.plotting.bound_gap import plot_tightness as plot_tightness
     from fastal.plotting.bound_gap import tightness_figure as tightness_figure
-    from fastal.plotting.decision import decision_figure as decision_figure
     from fastal.plotting.demo import plot_demo as plot_demo
     from fastal.plotting.demo import save_demo as save_demo
     from fastal.plotting.figure_one import figure1 as figure1
     from fastal.plotting.figure_one import plot_errors as plot_errors
     from fastal.plotting.forecast import plot_forecast as plot_forecast
     from fastal.plotting.forecast import save_forecast as save_forecast
-    from fastal.plotting.label_cost import tradeoff_figure as tradeoff_figure
     from fastal.plotting.predictions import plot_predictions as plot_predictions
     from fastal.plotting.refits import plot_refits as plot_refits
     from fastal.plotting.refits import refits_in_words as refits_in_words
@@ -49,7 +47,5 @@ __getattr__, __dir__, __all__ = attach(
         "simulation": "plot_simulation",
         "figure_one": "figure1 plot_errors",
         "bound_gap": "plot_tightness tightness_figure",
-        "label_cost": "tradeoff_figure",
-        "decision": "decision_figure",
     },
 )

@@ -102,7 +102,7 @@ class Finished(Record):
     def measures_of(self, criterion: Criterion) -> Any:
         """Return the measures of a criterion, each under the fit of its moment."""
         whole = criterion.measures_in(self)
-        if whole is None or criterion.sees_fits:
+        if whole is None:
             return whole
         measures = np.full(len(self.bounds), np.nan)
         first = self.n_initial

@@ -176,9 +176,6 @@ class Criterion(ABC):
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
 
-    # Whether `measures_in` looks at the fits of a run itself; else it is asked for each of them.
-    sees_fits: ClassVar[bool] = False
-
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make a criterion."""
         # Here, so that every criterion has a lock of its own, however it was made.

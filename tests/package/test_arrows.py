@@ -37,13 +37,12 @@ BELOW = {
     "simulation": {
         "lookahead", "learning", "criteria", "models", "stopping", "bound", "runs", "_core",
     },
-    "studies": {
-        "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound", "runs",
-        "datasets",
+    "paper": {
+        "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "datasets",
     },
     "plotting": set(),
     "cli": {
-        "studies", "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound",
+        "paper", "simulation", "lookahead", "learning", "criteria", "models", "stopping", "bound",
         "runs", "jit", "datasets", "plotting",
     },
     "__main__": {"cli"},

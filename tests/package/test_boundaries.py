@@ -40,10 +40,10 @@ from fastal import (
 from fastal import _validation as check
 from fastal.criteria.experiments import max_variances
 from fastal.datasets import artificial
+from fastal.paper.bound_gap import tightness
+from fastal.paper.protocol import Problem, campaigns, fit
+from fastal.paper.table_one import Table1, outcomes
 from fastal.stopping.criterion import Criterion
-from fastal.studies.bound_gap import tightness
-from fastal.studies.protocol import Problem, campaigns, fit
-from fastal.studies.table_one import Table1, outcomes
 
 # What there is -----------------------------------------------------------------------------------
 
@@ -53,10 +53,9 @@ NOT_WALKED = {
 }
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
-    "Calibration", "Campaigns", "Cell", "ClassRow", "ClassStudy", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
-    "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
-    "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
-    "Table1", "Tightness", "Tradeoff", "Verdict",
+    "Campaigns", "Cell", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
+    "Outcome", "Recomputed", "Refit", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
+    "Table1", "Tightness", "TwoWays", "Verdict", "Way",
 }  # fmt: skip
 
 
@@ -64,13 +63,10 @@ RESULTS = {
 BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
     "ManyClassSelection", "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
-    "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
-    "no_stop_reason", "percent", "prior_loss", "rho_of", "unused", "warn_if_far", "whitened",
+    "Selection", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
+    "no_stop_reason", "percent", "prior_loss", "rho_of", "warn_if_far", "whitened",
     "first_of", "weak_fit", "window_means",
 }  # fmt: skip
-
-# Their numbers are compared with those of a table: any will do.
-LOOKED_UP = {f"DecisionStudy.{name}" for name in ("curve", "outcome", "select", "unused_at")}
 
 
 def public_members():
@@ -111,7 +107,7 @@ def discovered():
             f"{name}.{method}": function
             for method, function in public_methods(value)
             # who does not go by bounds has a method that only says so
-            if function is not Criterion.after_refit and f"{name}.{method}" not in LOOKED_UP
+            if function is not Criterion.after_refit
         }
     return found
 
@@ -210,7 +206,7 @@ def in_use(value):
         return value.mean(), value.support(), value.pmf(value.support()[0])
     if isinstance(value, Problem) and len(value.y) == len(Y):
         return snapshot(campaigns(value, 2).result.n_labels)
-    return snapshot(str(value) if isinstance(value, fastal.Comparison | Table1) else value)
+    return snapshot(str(value) if isinstance(value, Table1) else value)
 
 
 def shapes_of(valid, value):

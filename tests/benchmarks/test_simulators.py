@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
 from fastal.studies import SIMULATORS, simulator
 from fastal.studies.simulators import FUNCTIONS, branin, friedman1, ishigami
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from fastal.studies.names import SIMULATORS
+from fastal.studies.protocol import FIT_ROWS, POOL, Problem, standardise
 
 from fastal import _validation as check
 from fastal._threads import one_blas_thread
 from fastal._types import Array
 from fastal.models.gp import GaussianProcess
-from fastal.studies.names import SIMULATORS
-from fastal.studies.protocol import FIT_ROWS, POOL, Problem, standardise
 
 ROWS = 2000  # as many as the artificial set of the paper has
 
