@@ -86,6 +86,8 @@ def test_every_line_to_change_to_runs(capsys):
 def test_every_line_to_change_from_does_so_for_a_reason():
     imports, unpacking, tell, stopper, runs = (before for before, _ in changes(CHANGELOG))
     for line in imports:
+        if "fastal.paper" in line:
+            continue  # it is there again since 0.3
         with pytest.raises(ModuleNotFoundError):
             exec(line, {})
     names = {}
