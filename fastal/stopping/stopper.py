@@ -263,7 +263,7 @@ class Stopper(ByBounds):
         """Share of all movement of the model that is still to come (see `StillToCome`).
 
         NaN before 10 bounds, with negative bounds, and if nobody has said how many bounds there can
-        be: `learn`, `ActiveLearner`, `simulate` and `compare` do.
+        be: `learn`, `ActiveLearner` and `simulate` do.
         """
         return self._followed().left
 
