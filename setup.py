@@ -52,7 +52,6 @@ extensions = [
         SHARED,
         "batch",
         "bound_scalar",
-        "calibration",
         "capi",
         "distribution",
         "inputs",

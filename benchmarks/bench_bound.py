@@ -4,10 +4,11 @@ import math
 
 import mpmath
 import numpy as np
+import twins
 from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
-from fastal import GaussianProcess, reference
+from fastal import GaussianProcess
 from fastal.bound import gaussian_kl, gp_kl
 from fastal.jit import gp_kl as gp_kl_scalar
 
@@ -85,7 +86,7 @@ class Elements:
         self.function = {
             "fastal": gp_kl,
             "numpy": numpy_expression,
-            "reference": reference.gp_kl,
+            "reference": twins.gp_kl,
         }[implementation]
         self.function(*self.arguments)
 
@@ -135,7 +136,7 @@ class Dense:
         rng = np.random.default_rng(0)
         A, B = rng.normal(size=(2, k, k + 2))
         self.arguments = np.zeros(k), A @ A.T + np.eye(k), np.ones(k), B @ B.T + np.eye(k)
-        self.function = {"fastal": gaussian_kl, "reference": reference.gaussian_kl}[implementation]
+        self.function = {"fastal": gaussian_kl, "reference": twins.gaussian_kl}[implementation]
         self.function(*self.arguments)
 
     def time_gaussian_kl(self, implementation, k):
@@ -171,7 +172,7 @@ class AllBounds:
             "fastal": gp_bounds,
             "gp": self._one_by_one,
             "prefixes": prefixes,
-            "reference": reference.gp_bounds,
+            "reference": twins.gp_bounds,
         }[implementation]
         np.testing.assert_allclose(
             self.function(*self.arguments), gp_bounds(*self.arguments), rtol=1e-8

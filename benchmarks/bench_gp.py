@@ -5,12 +5,13 @@ import warnings
 from time import perf_counter
 
 import numpy as np
+import twins
 from scipy.linalg.blas import dgemv, dtrsv
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from fastal import GaussianProcess, datasets, reference
+from fastal import GaussianProcess, datasets
 
 from ._gpytorch import LastLabel
 from ._inside import inside
@@ -48,7 +49,7 @@ class OneLabel:
         self.X, self.y = data(t + 1)
         self.x, self.label = self.X[t], float(self.y[t])
         if implementation in ("fastal", "reference"):
-            make = GaussianProcess if implementation == "fastal" else reference.GaussianProcess
+            make = GaussianProcess if implementation == "fastal" else twins.GaussianProcess
             self.gp = make(1.3, 0.01)
             self.gp.add_batch(self.X[:t], self.y[:t])
             self.gp.add(self.x, self.label)

@@ -6,13 +6,10 @@ from fastal import datasets
 
 from ._inside import inside
 
-DATASETS, CRITERIA = (
-    inside(name, "fastal.studies.names", "fastal.paper") for name in ("DATASETS", "CRITERIA")
+DATASETS, CRITERIA, campaigns, problem, table1 = (
+    inside(name, "fastal.paper")
+    for name in ("DATASETS", "CRITERIA", "campaigns", "problem", "table1")
 )
-campaigns, problem = (
-    inside(name, "fastal.studies.protocol", "fastal.paper") for name in ("campaigns", "problem")
-)
-table1 = inside("table1", "fastal.studies.table_one", "fastal.paper")
 
 
 class Table1:

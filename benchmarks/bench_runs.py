@@ -6,8 +6,9 @@ from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
+import twins
 
-from fastal import RunsDistribution, reference, runs_test
+from fastal import RunsDistribution, runs_test
 
 from ._inside import inside
 from ._timing import best, ratio
@@ -80,7 +81,7 @@ class Decision:
             raise NotImplementedError("statsmodels is not installed")
         x = _values(T)
         if implementation == "reference":
-            self.body = lambda: reference.runs_test(x, alternative="less") <= 1e-3
+            self.body = lambda: twins.runs_test(x, alternative="less") <= 1e-3
         else:
             self.body = lambda: runstest_1samp(x)[1] <= 1e-3
 
@@ -166,7 +167,7 @@ class TiedPrefixes:
 
 
 def _comb_sum(u, n0, n1):
-    number = sum(reference.runs_arrangements(i, n0, n1) for i in range(2, u + 1))
+    number = sum(twins.runs_arrangements(i, n0, n1) for i in range(2, u + 1))
     return number / math.comb(n0 + n1, n0)
 
 
@@ -217,7 +218,7 @@ class Accuracy:
         """At most 1e-13, for masses of at least 1e-290."""
         d, total, worst = RunsDistribution(n0, n0), math.comb(2 * n0, n0), 0.0
         for u in range(2, 2 * n0 + 1, max(1, n0 // 200)):
-            exact = Fraction(reference.runs_arrangements(u, n0, n0), total)
+            exact = Fraction(twins.runs_arrangements(u, n0, n0), total)
             if exact > Fraction(1, 10**290):
                 worst = max(worst, abs(float((Fraction(d.pmf(u)) - exact) / exact)))
         return worst

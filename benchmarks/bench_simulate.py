@@ -9,11 +9,12 @@ from time import perf_counter
 
 import joblib
 import numpy as np
+import twins
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from fastal import GaussianProcess, Stopper, reference, simulate
+from fastal import GaussianProcess, Stopper, simulate
 
 from ._peers import peer
 from ._timing import ratio_of_pairs
@@ -54,9 +55,9 @@ def _scikit_learn_loop(rows, alpha=1e-3):
         mean, deviation = model.fit(points[chosen], y[chosen]).predict(points, return_std=True)
         deviation[chosen] = -1.0
         i = int(np.argmax(deviation))
-        bounds.append(float(reference.gp_kl(mean[i], deviation[i] ** 2, y[i], NOISE)))
+        bounds.append(float(twins.gp_kl(mean[i], deviation[i] ** 2, y[i], NOISE)))
         chosen.append(i)
-        if len(bounds) > 1 and reference.runs_test(bounds, alternative="less") <= alpha:
+        if len(bounds) > 1 and twins.runs_test(bounds, alternative="less") <= alpha:
             break
     return len(chosen)
 
@@ -125,7 +126,7 @@ class Peers:
     def track_numpy_loop_over_simulate(self, runs):
         """At least 100, two threads against one loop."""
         with threadpool_limits(1):
-            slow = _seconds(lambda: reference.simulate(X, Y, self.pools, SCALE, NOISE), 1)
+            slow = _seconds(lambda: twins.simulate(X, Y, self.pools, SCALE, NOISE), 1)
         return slow / runs / self._fastal()
 
     track_numpy_loop_over_simulate.unit = "ratio"

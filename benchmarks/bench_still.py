@@ -1,6 +1,7 @@
 """What is still to come: what a bound costs beside the runs test, alone and in whole campaigns."""
 
 import numpy as np
+import twins
 
 from fastal import (
     FixedBudget,
@@ -8,7 +9,6 @@ from fastal import (
     MinLabels,
     Stopper,
     learn,
-    reference,
     simulate,
     stopping_time,
 )
@@ -59,7 +59,7 @@ class Push:
         self.body = {
             "StillToCome": _pushes(StillToCome(NEVER, horizon=2**40)),
             "Stopper": _pushes(Stopper(NEVER)),
-            "reference": lambda: reference.still_to_come(_bounds(30), 1000),
+            "reference": lambda: twins.still_to_come(_bounds(30), 1000),
         }[implementation]
 
     def time_push(self, implementation):

@@ -8,9 +8,10 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
+import twins
 from numba import njit
 
-from fastal import Stopper, StopperBatch, false_stop_probability, reference, stopping_time
+from fastal import Stopper, StopperBatch, false_stop_probability, stopping_time
 from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
 
 from ._inside import inside
@@ -97,7 +98,7 @@ class Decision:
         self.body = {
             "push": lambda: [stopper.push(value) for value in labels],
             "update": lambda: [stopper.update(0.1, 0.5, y) for y in labels],
-            "reference": lambda: reference.runs_test(x, alternative="less") <= 1e-3,
+            "reference": lambda: twins.runs_test(x, alternative="less") <= 1e-3,
             "statsmodels": lambda: runstest_1samp(x)[1] <= 1e-3,
         }[implementation]
 

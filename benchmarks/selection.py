@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import twins
 from threadpoolctl import threadpool_limits
 
 from fastal import Stopper, stopping_time

@@ -13,7 +13,6 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learning.learner",
-    "Comparison": "studies.comparison",
     "ConfidenceDrop": "criteria.confidence",
     "ConfidenceGradient": "criteria.confidence",
     "Criterion": "stopping.criterion",
@@ -40,7 +39,6 @@ _HOME = {
     "Verdict": "stopping.verdict",
     "bound_constant": "bound",
     "choose_method": "runs",
-    "compare": "studies.comparison",
     "false_stop_probability": "stopping.sequential",
     "gaussian_kl": "bound",
     "get_include": "_versions",
@@ -62,21 +60,18 @@ _MODULES = (
     "jit",
     "learning",
     "models",
+    "paper",
     "plotting",
-    "reference",
     "runs",
     "simulation",
     "stopping",
-    "studies",
 )
 
 # Modules of 0.1 -> the room that has their names now; removed in 0.3, until then they warn.
 _MOVED = {
     "classifier": "models",
-    "comparison": "studies",
     "gp": "models",
     "learner": "learning",
-    "paper": "studies",
     "sequential": "stopping",
     "stability": "criteria",
     "stopper": "stopping",

@@ -6,12 +6,11 @@ from . import datasets as datasets
 from . import jit as jit
 from . import learning as learning
 from . import models as models
+from . import paper as paper
 from . import plotting as plotting
-from . import reference as reference
 from . import runs as runs
 from . import simulation as simulation
 from . import stopping as stopping
-from . import studies as studies
 from ._versions import get_include as get_include
 from ._versions import show_versions as show_versions
 from .bound import bound_constant as bound_constant
@@ -51,7 +50,5 @@ from .stopping.still import StillToCome as StillToCome
 from .stopping.still import still_to_come as still_to_come
 from .stopping.stopper import Stopper as Stopper
 from .stopping.verdict import Verdict as Verdict
-from .studies.comparison import Comparison as Comparison
-from .studies.comparison import compare as compare
 
 __version__: str

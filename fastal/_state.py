@@ -19,7 +19,7 @@ FORMAT = 1  # version of a state, unless its kind has one of its own
 HOMES = {
     "AllOf": "fastal.stopping.compose",
     "AnyOf": "fastal.stopping.compose",
-    "AsBoundsCome": "fastal.studies.campaign",
+    "AsBoundsCome": "fastal.paper.new_parameters",
     "ConfidenceDrop": "fastal.criteria.confidence",
     "ConfidenceGradient": "fastal.criteria.confidence",
     "CrossValidation": "fastal.criteria.experiments",

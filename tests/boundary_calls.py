@@ -20,8 +20,7 @@ from fastal import (
     simulate,
 )
 from fastal.criteria.held_out import LeaveOneOut
-from fastal.studies.campaign import AsBoundsCome
-from fastal.studies.protocol import Problem, campaigns
+from fastal.paper.protocol import Problem, campaigns
 
 # How to call each --------------------------------------------------------------------------------
 
@@ -60,7 +59,7 @@ def small_campaign():
 @contextlib.contextmanager
 def small_paper():
     """The experiments of the paper with data that are fitted in no time."""
-    from fastal.studies import bound_gap, campaign, decision, protocol, simulators
+    from fastal.paper import bound_gap, new_parameters, protocol
 
     def problem(name, seed=0):
         return small_problem()._replace(name=name)
@@ -70,12 +69,9 @@ def small_paper():
         for constant in ("CLASSIFIER_FIT_ROWS", "TIGHTNESS_POOL", "TIGHTNESS_TEST"):
             patch.setattr(bound_gap, constant, 8)
         patch.setattr(protocol, "problem", problem)
-        patch.setattr(simulators, "ROWS", 12)
-        patch.setattr(simulators, "FIT_ROWS", 8)
-        patch.setattr(decision, "TEST_ROWS", 1)
-        # campaigns that fit on the way: at most 11 labels
-        patch.setattr(campaign, "TEST_ROWS", 1)
-        patch.setattr(campaign, "_loaded", lambda name: (X[:12], Y[:12]))
+        # campaigns that fit on the way
+        patch.setattr(new_parameters, "ARTIFICIAL_POOL", 8)
+        patch.setattr(new_parameters, "load", lambda name: (X[:12], Y[:12]))
         yield
 
 
@@ -100,7 +96,6 @@ def small_learner():
 OBJECTS = {
     "ActiveLearner": small_learner,
     "AllOf": lambda: pushed(Stopper(noise=0.1)) & MinLabels(3),
-    "AsBoundsCome": lambda: AsBoundsCome(pushed(Stopper(noise=0.1))),
     "LeaveOneOut": lambda: LeaveOneOut(np.zeros(3), np.ones(3), np.ones(3)),
     "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
     "Campaigns": small_campaign,
@@ -303,14 +298,9 @@ CALLS = {
     "campaigns": Call(
         EXPERIMENT, problem=small_problem(), others=True, few=("runs", "seed", "jobs")
     ),
-    "compare": Call(
-        EXPERIMENT | LABELLED, gp=gp, pool_size=5, few=("runs", "seed", "jobs", "pool_size")
-    ),
     "fit": Call(X=X[:8], y=Y[:8], rows=5, seed=0, few=("rows", "seed")),
-    "first_crossings": Call(histories=np.ones((2, 3)), thresholds=np.ones(2), rises=False),
     "outcomes": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "problem": Call(name="artificial", seed=0, few=("seed",), within=small_paper),
-    "problems": Call(names=["artificial"], seed=0, jobs=1, **PAPER),
     "sign_of_sine": Call(n=5, rng=lambda: np.random.default_rng(0), endless="n"),
     "simulate": Call(
         LABELLED, gp=gp, n_runs=3, pool_size=5, initial=2, max_labels=4, test=TEST, seed=0,
@@ -322,13 +312,11 @@ CALLS = {
         endless=("initial",),
     ),
     "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
-    "decision_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
-    "campaign_study": Call(EXPERIMENT, datasets=["artificial"], pools=[10], **PAPER),
     "LeaveOneOut.share_within": Call(deviations=1.0),
-    "simulator": Call(name="branin", seed=0, few=("seed",), within=small_paper),
     "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
+    "two_ways": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
 
 # Not an argument, as is documented.

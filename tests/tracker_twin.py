@@ -9,7 +9,7 @@ from bisect import bisect_left
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from fastal import reference
+import twins
 
 METHODS = ("auto", "exact", "normal")
 ALTERNATIVES = ("less", "greater", "two-sided")
@@ -31,9 +31,7 @@ HORIZONS = (0, 0, 0, 1, 10, 40, 2**62, MOST)
 @lru_cache(maxsize=4096)
 def tails(below, above):
     """P(U <= u) and P(U >= u) for every u, each a ratio of whole numbers rounded once."""
-    counts = [
-        reference.runs_arrangements(u, below, above) for u in range(2 * min(below, above) + 2)
-    ]
+    counts = [twins.runs_arrangements(u, below, above) for u in range(2 * min(below, above) + 2)]
     upto = list(itertools.accumulate(counts))
     total = upto[-1]
     less = array("d", [count / total for count in upto])
@@ -41,7 +39,7 @@ def tails(below, above):
     return less, greater
 
 
-normal = lru_cache(maxsize=2**16)(partial(reference.runs_p_value, method="normal"))
+normal = lru_cache(maxsize=2**16)(partial(twins.runs_p_value, method="normal"))
 
 
 def p_value(runs, below, above, method, alternative):

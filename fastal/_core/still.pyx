@@ -29,7 +29,7 @@ cdef double ROUNDING = -1e-12   # a bound of our own models may be so far below 
 
 NO_HORIZON = (
     "`horizon` must be given, got None: how many labels you could buy at most, counted in bounds; "
-    "`learn`, `ActiveLearner`, `simulate` and `compare` fill it in from the pool"
+    "`learn`, `ActiveLearner` and `simulate` fill it in from the pool"
 )
 
 

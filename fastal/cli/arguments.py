@@ -45,16 +45,14 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
 
 # Arguments of the library that are options here.
-OPTIONS = (
-    "runs|n_runs|jobs|n_jobs|pools|pool_size|max_labels|seed|horizon|window|min_bounds|patience"
-)
+OPTIONS = "runs|n_runs|jobs|n_jobs|pool_size|max_labels|seed|horizon|window|min_bounds|patience"
 
 MOST_DIGITS = 18  # more than there will ever be, and no more than the core can count
 
 
 def in_options(text: str) -> str:
     """Return a message about arguments of the library as one about options."""
-    names = {"n_runs": "runs", "n_jobs": "jobs", "pools": "pool"}
+    names = {"n_runs": "runs", "n_jobs": "jobs"}
 
     def option(found: re.Match[str]) -> str:
         name = found[1]

@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from fastal.cli.arguments import WIDTH, Parser, in_options
-from fastal.cli.commands.compare import add_compare
 from fastal.cli.commands.demo import add_demo
 from fastal.cli.commands.next import add_next
 from fastal.cli.commands.reproduce import add_reproduce
@@ -145,7 +144,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_run(commands)
     add_next(commands)
     add_simulate(commands)
-    add_compare(commands)
     add_reproduce(commands)
     add_runs(commands)
     add_watch(commands)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +21,6 @@ from fastal.models.weak import LEAST_LABELS, weak_fit
 # How much the labels grow between two fits, unless somebody says otherwise. More often gains
 # nothing.
 GROWTH = 1.2
-
-# How hyper-parameters are fitted; the first one unless a study compares them
-# (`fastal reproduce campaign --estimator`).
-ESTIMATORS = ("weak", "plain")
-_estimator = ESTIMATORS[0]
 
 # The scale of a column that does not vary: whatever is divided by it is nothing.
 IGNORED = 1e200
@@ -149,18 +142,6 @@ def first_labels(gp: Any, initial: Any) -> Any:
     return initial
 
 
-@contextmanager
-def using_estimator(name: str | None) -> Iterator[str]:
-    """Let all fits of this process be made by another estimator, for a study."""
-    global _estimator
-    before = _estimator
-    _estimator = before if name is None else check.option("estimator", name, ESTIMATORS)
-    try:
-        yield _estimator
-    finally:
-        _estimator = before
-
-
 class Refits:
     """The fits of one campaign.
 
@@ -232,10 +213,7 @@ class Refits:
         if last is not None and last.fitted:
             start = last.lengthscale, last.noise / last.amplitude
         try:
-            found = weak_fit(
-                X / scale, y, KINDS[self.kernel], start=start, estimator=_estimator,
-                features=self.features,
-            )  # fmt: skip
+            found = weak_fit(X / scale, y, KINDS[self.kernel], start=start, features=self.features)
         except (ValueError, np.linalg.LinAlgError) as error:
             return self.failed(y, str(error))
         return Refit(

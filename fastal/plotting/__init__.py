@@ -7,7 +7,6 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.plotting.bound_gap import plot_tightness as plot_tightness
     from fastal.plotting.bound_gap import tightness_figure as tightness_figure
-    from fastal.plotting.decision import decision_figure as decision_figure
     from fastal.plotting.demo import plot_demo as plot_demo
     from fastal.plotting.demo import save_demo as save_demo
     from fastal.plotting.figure_one import figure1 as figure1
@@ -45,6 +44,5 @@ __getattr__, __dir__, __all__ = attach(
         "simulation": "plot_simulation",
         "figure_one": "figure1 plot_errors",
         "bound_gap": "plot_tightness tightness_figure",
-        "decision": "decision_figure",
     },
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fastal.studies.bound_gap import Tightness
+    from fastal.paper.bound_gap import Tightness
 
 
 def plot_tightness(tightness: Tightness, ax: Axes) -> None:
@@ -50,7 +50,7 @@ def tightness_figure(found: Sequence[Tightness]) -> Figure:
     Parameters
     ----------
     found : sequence of Tightness
-        From `fastal.studies.tightness`.
+        From `fastal.paper.tightness`.
 
     Returns
     -------

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal.plotting.run import _draw_bounds, _draw_errors
 from fastal.plotting.style import ABOVE, MODEL, STOP, TRUTH, require_matplotlib
-from fastal.reference.models import dense_posterior
 
 if TYPE_CHECKING:
     import os
@@ -104,11 +103,12 @@ class _DemoData:
             raise ValueError(f"`X` must be the pool of {run.n_pool} points, got {len(self.x)}")
         self.used = run.n_labels if run.stopped_at is None else run.stopped_at
         self.labelled = run.indices[: self.used]
-        labelled = self.x[self.labelled, np.newaxis], self.y[self.labelled]
         gp = run.prior
         if not hasattr(gp, "noise"):  # a classifier has none
             raise TypeError(f"`run` must be one of a GaussianProcess, got {check.short_repr(gp)}")
-        self.mean, var = dense_posterior(gp, *labelled, self.grid[:, np.newaxis])
+        gp = gp.copy()
+        gp.add_batch(self.x[self.labelled], self.y[self.labelled])
+        self.mean, var = gp.predict(self.grid, return_var=True)
         self.sd = np.sqrt(var)
 
 

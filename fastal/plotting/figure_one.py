@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fastal.studies.table_one import Outcome
+    from fastal.paper.table_one import Outcome
 
 # Of each criterion: what the legend says, and how its line looks.
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -64,7 +64,7 @@ def figure1(outcomes: Sequence[Outcome]) -> Figure:
     Parameters
     ----------
     outcomes : sequence of Outcome
-        From `fastal.studies.outcomes`.
+        From `fastal.paper.outcomes`.
 
     Returns
     -------

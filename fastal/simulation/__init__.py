@@ -6,7 +6,6 @@ from fastal._lazy import attach
 
 if TYPE_CHECKING:
     from fastal.simulation.campaigns import simulate as simulate
-    from fastal.simulation.plan import PAPER_POOL as PAPER_POOL
     from fastal.simulation.result import Failure as Failure
     from fastal.simulation.result import Simulation as Simulation
 
@@ -15,6 +14,5 @@ __getattr__, __dir__, __all__ = attach(
     {
         "campaigns": "simulate",
         "result": "Failure Simulation",
-        "plan": "PAPER_POOL",
     },
 )

@@ -511,7 +511,7 @@ class Criterion(ABC):
     def expect(self, n_bounds: int) -> None:
         """Learn how many bounds there can be; by default that does not matter.
 
-        `learn`, `ActiveLearner`, `simulate` and `compare` tell every criterion.
+        `learn`, `ActiveLearner` and `simulate` tell every criterion.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 The tables hold for bounds that are exchangeable and free of ties: then the ranks are a uniform
 permutation and the critical number of runs depends on their number alone. Many tied bounds break
-this argument. ``fastal/stopping/make_sequential.py`` made them by simulation, one for stoppers with
+this argument. ``tools/make_sequential.py`` made them by simulation, one for stoppers with
 ``fall=True`` and one for those with ``fall=False``.
 """
 

@@ -77,8 +77,8 @@ class StillToCome(ByBounds):
     share : float
         Stop when at most this share is left, in (0, 1).
     horizon : int, optional
-        N, how many labels you could buy at most, counted in bounds. `learn`, `ActiveLearner`,
-        `simulate` and `compare` fill it in from the pool or `max_labels`; a `FixedBudget` beside it
+        N, how many labels you could buy at most, counted in bounds. `learn`, `ActiveLearner`
+        and `simulate` fill it in from the pool or `max_labels`; a `FixedBudget` beside it
         (``StillToCome() | FixedBudget(300)``) does so too.
     window : int, optional
         Number of last bounds that say how labels go on; a fifth of the bounds by default, at least

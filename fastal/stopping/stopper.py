@@ -102,7 +102,7 @@ class Stopper(ByBounds):
     ========================  =======
     plain                     0.59 %
     ``fall=False``            1.06 % (the letter of the paper)
-    ``sequential=True``       alpha, by calibration
+    ``sequential=True``       alpha, by tables
     ``patience=3``            0.19 %
     ``min_bounds=30``         0.43 %
     ``window=50``             0.71 % (old evidence is forgotten, every stretch gets its chance)
@@ -263,7 +263,7 @@ class Stopper(ByBounds):
         """Share of all movement of the model that is still to come (see `StillToCome`).
 
         NaN before 10 bounds, with negative bounds, and if nobody has said how many bounds there can
-        be: `learn`, `ActiveLearner`, `simulate` and `compare` do.
+        be: `learn`, `ActiveLearner` and `simulate` do.
         """
         return self._followed().left
 

@@ -17,9 +17,7 @@ def inner_names(source):
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and not node.level and node.module.startswith("fastal"):
             public = node.module in MODULES
-            known = (
-                set(fastal.__all__) | {"reference", "datasets"} if node.module == "fastal" else ()
-            )
+            known = set(fastal.__all__) | {"datasets"} if node.module == "fastal" else ()
             found += [
                 f"{node.module}.{a.name}" for a in node.names if not public and a.name not in known
             ]

@@ -6,11 +6,12 @@ import sys
 import mpmath
 import numpy as np
 import pytest
+import twins
 from hypothesis import given, target
 from hypothesis import strategies as st
 
 import fastal
-from fastal import GaussianProcess, gp_bounds, reference
+from fastal import GaussianProcess, gp_bounds
 from fastal.bound import gp_kl
 
 
@@ -36,7 +37,7 @@ def test_what_adding_labels_one_by_one_returns(labels, noise):
     cov = rbf(X, 0.8, 1.7)
     got = gp_bounds(cov, y, noise, mean=4.5)
     np.testing.assert_allclose(got, one_by_one, rtol=1e-11)
-    np.testing.assert_allclose(got, reference.gp_bounds(cov, y, noise, mean=4.5), rtol=1e-10)
+    np.testing.assert_allclose(got, twins.gp_bounds(cov, y, noise, mean=4.5), rtol=1e-10)
     np.testing.assert_allclose(got, gp.bounds(), rtol=1e-11)
 
 
@@ -45,7 +46,7 @@ def test_a_mean_for_each_label(labels):
     cov, trend = rbf(X), 5.0 + X[:, 1]
     got = gp_bounds(cov, y, 0.1, mean=trend)
     np.testing.assert_allclose(got, gp_bounds(cov, y - trend, 0.1), rtol=1e-12)
-    np.testing.assert_allclose(got, reference.gp_bounds(cov, y, 0.1, mean=trend), rtol=1e-10)
+    np.testing.assert_allclose(got, twins.gp_bounds(cov, y, 0.1, mean=trend), rtol=1e-10)
 
 
 def test_the_unit_of_the_labels_cancels(labels):
@@ -89,7 +90,7 @@ def test_any_problem_equals_the_twin(t, lengthscale, log_noise, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(-2, 2, (t, 2)), rng.standard_normal(t)
     cov, noise = rbf(X, lengthscale), 10.0**log_noise
-    got, want = gp_bounds(cov, y, noise), reference.gp_bounds(cov, y, noise)
+    got, want = gp_bounds(cov, y, noise), twins.gp_bounds(cov, y, noise)
     # s and d carry rounding errors of the prior, which the bound weighs with 1 / noise.
     error = np.abs(got - want) / (want + 1e-3 * min(1.0, 1.0 / noise))
     target(float(error.max()))

@@ -100,11 +100,10 @@ def tables(tmp_path):
 
 STORED = {
     "simulate": ("simulate all.csv --target y --pool-size 60 --runs {}", "kept.sqlite", ""),
-    "compare": ("compare all.csv --target y --pool-size 60 --runs {}", "kept", "tuning.sqlite"),
-    "decision": (
-        "reproduce decision --datasets artificial --pool 50 --runs {}",
+    "refits": (
+        "reproduce refits --datasets artificial --runs {}",
         "kept",
-        "artificial-50-max_variance.sqlite",
+        "refits-artificial.sqlite",
     ),
     "table1": (
         "reproduce table1 --datasets artificial --criteria proposed,ground_truth --runs {}",
@@ -153,8 +152,8 @@ def test_the_same_command_goes_on(tables, monkeypatch, capsys):
     ("call", "begun", "kept"),
     [
         (
-            "compare all.csv --target y",
-            "fitting length scale and noise",
+            "reproduce refits --datasets artificial",
+            "artificial: 20 runs",
             "nothing is kept: --store would keep what is finished",
         ),
         (

@@ -13,7 +13,7 @@ from numba import config
 
 from fastal.cli.commands import warm
 from fastal.cli.entry import build_parser, main
-from fastal.studies.text import aligned, wrapped
+from fastal.paper.text import aligned, wrapped
 
 WIDTH = 100
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -67,13 +67,11 @@ CALLS = {
     "run": (0, "run all.csv --target y --out out --predictions p.csv --report r.html"),
     "next": (3, "next some.csv --target y --state s.json --plot n.png --report r.html"),
     "simulate": (0, "simulate all.csv --target y --runs 3 --store s.sqlite --out s.csv"),
-    "compare": (0, "compare all.csv --target y --runs 3 --out out --store kept"),
     "runs": (0, "runs bounds.txt"),
     "reproduce table1": (0, "reproduce table1 --runs 2 --datasets artificial --out out"),
     "reproduce figure1": (0, "reproduce figure1 --runs 2 --datasets artificial --out out"),
     "reproduce tightness": (0, "reproduce tightness --runs 1 --out out"),
-    "reproduce decision": (0, "reproduce decision --runs 2 --datasets artificial --pool 30"),
-    "reproduce campaign": (0, "reproduce campaign --runs 1 --datasets artificial --pool 12"),
+    "reproduce refits": (0, "reproduce refits --runs 1 --datasets artificial --out out"),
     "warm": (0, "warm"),
 }
 
@@ -107,7 +105,7 @@ ERRORS = [
     "run nowhere.csv --target y",
     "watch --alternative fewer bounds.txt",
     "watch --rule still",
-    "reproduce decision --datasets nothing",
+    "reproduce refits --datasets nothing",
     "simulate all.csv --target y --pool-size 5000",
     "demo --rule nothing",
     "runs --cutoff mode bounds.txt",

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import twins
 
-from fastal import GaussianProcess, reference
+from fastal import GaussianProcess
 from fastal._core import products, selection_lazy
 from fastal._core.chunks import CHUNK, STRIDE, aligned, new_chunk
 from fastal._core.products import COLUMNS, TILE
@@ -79,7 +80,7 @@ def test_the_order_of_the_slow_twin(n, copies):
     gp = GaussianProcess(1.0, 0.5)
     lazy = LazySelection(gp, gp.prior.scale("X", X), np.array([0]), 1, n)
     lazy.run(y, n, None, True, 1)
-    twin = reference.GaussianProcess(1.0, 0.5)
+    twin = twins.GaussianProcess(1.0, 0.5)
     left = np.ones(n, dtype=bool)
     i = 0
     for t in range(min(n, 40 if JIT else 18)):

@@ -5,10 +5,11 @@ import threading
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fastal import RunsDistribution, reference, runs_test
+from fastal import RunsDistribution, runs_test
 from fastal._core.tracker import RunsTracker
 
 AUTO, EXACT, NORMAL = 0, 1, 2
@@ -77,7 +78,7 @@ def test_equals_the_slow_twin():
         tracker.push(x[n - 1])
         if n >= 2:
             for code, alternative in enumerate(["less", "greater", "two-sided"]):
-                p = reference.runs_test(x[:n], alternative=alternative)
+                p = twins.runs_test(x[:n], alternative=alternative)
                 assert tracker.p_value(code) == pytest.approx(p, rel=1e-13)
 
 
@@ -101,9 +102,9 @@ def test_monotonicity_behind_the_decision():
     for n0 in range(1, 14):
         for n1 in range(1, 14):
             for u in range(2, 2 * min(n0, n1) + 2):
-                p = reference.runs_cdf(u, n0, n1)
-                assert reference.runs_cdf(u, n0 + 1, n1) <= p
-                assert reference.runs_cdf(u, n0, n1 + 1) <= p
+                p = twins.runs_cdf(u, n0, n1)
+                assert twins.runs_cdf(u, n0 + 1, n1) <= p
+                assert twins.runs_cdf(u, n0, n1 + 1) <= p
 
 
 def test_earliest_stop_is_fourteen():

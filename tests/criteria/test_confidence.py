@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from fastal import (
     GaussianProcess,
     LaplaceClassifier,
     learn,
-    reference,
 )
 from fastal.criteria.confidence import (
     confidence_drop_stop,
@@ -32,7 +32,7 @@ def test_confidences_by_hand():
 
 @given(STEPS, st.integers(1, 4), st.sampled_from([0.01, 0.06, 0.2]))
 def test_gradient_stops_where_its_twin_does(steps, window, threshold):
-    expected = reference.confidence_gradient_stop(steps, threshold, window)
+    expected = twins.confidence_gradient_stop(steps, threshold, window)
     assert ConfidenceGradient(threshold, window).extend(steps) == expected
     rows = [[value, 1.0] for value in steps]
     assert confidence_gradient_stop(rows, threshold, window) == expected
@@ -40,7 +40,7 @@ def test_gradient_stops_where_its_twin_does(steps, window, threshold):
 
 @given(STEPS, st.integers(1, 4))
 def test_drop_stops_where_its_twin_does(steps, rounds):
-    assert ConfidenceDrop(rounds).extend(steps) == reference.confidence_drop_stop(steps, rounds)
+    assert ConfidenceDrop(rounds).extend(steps) == twins.confidence_drop_stop(steps, rounds)
 
 
 def test_gradient_needs_a_new_maximum_and_a_rise():

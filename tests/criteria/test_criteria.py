@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import twins
 from numba import config
 
 from fastal import (
@@ -19,7 +20,6 @@ from fastal import (
     StabilizingPredictions,
     Stopper,
     learn,
-    reference,
     simulate,
 )  # fmt: skip
 from fastal.bound import alquier_bound
@@ -51,7 +51,7 @@ def process(**more):
 
 
 def twin_of(gp):
-    return reference.GaussianProcess(
+    return twins.GaussianProcess(
         gp.lengthscale, gp.noise, amplitude=gp.amplitude, mean=gp.mean, kernel=gp.kernel
     )
 
@@ -68,7 +68,7 @@ def test_cross_validation_is_a_refit_without_each_fold(folds, settings):
         model.add(X[t], y[t])
         slow.add(X[t], y[t])
         if t + 1 >= folds:
-            wanted = reference.cross_validation_error(slow, folds)
+            wanted = twins.cross_validation_error(slow, folds)
             assert cross_validation_error(model, folds) == pytest.approx(wanted, rel=1e-10)
             assert history[t] == pytest.approx(wanted, rel=1e-10)
 
@@ -84,7 +84,7 @@ def test_pac_bayes_is_alquiers_bound(kappa, settings):
     for t in range(len(y)):
         model.add(X[t], y[t])
         slow.add(X[t], y[t])
-        wanted = reference.pac_bayes_bound(slow, 2.0, 0.05, kappa)
+        wanted = twins.pac_bayes_bound(slow, 2.0, 0.05, kappa)
         assert pac_bayes_bound(model, 2.0, 0.05, kappa) == pytest.approx(wanted, rel=1e-8)
         assert history[t] == pytest.approx(wanted, rel=1e-8)
 
@@ -183,7 +183,7 @@ def test_pac_bayes_without_kappa_is_its_limit():
     gp = process()
     slow = twin_of(gp)
     slow.add_batch(X, y)
-    wanted = reference.pac_bayes_bound(slow, 1.0, 0.01, 0.0)
+    wanted = twins.pac_bayes_bound(slow, 1.0, 0.01, 0.0)
     assert pac_bayes_bounds(gp, X, y, 1.0, 0.01, 0.0)[-1] == pytest.approx(wanted, rel=1e-10)
     gp.add_batch(X, y)
     assert pac_bayes_bound(gp, 1.0, 0.01, 0.0) == pytest.approx(wanted, rel=1e-10)
@@ -220,7 +220,7 @@ def test_losses_and_variances_are_the_textbooks():
     for t in range(len(order)):
         model.add(X[order[t]], y[order[t]])
         slow.add(X[order[t]], y[order[t]])
-        wanted = reference.expected_loss(slow, *test)
+        wanted = twins.expected_loss(slow, *test)
         assert losses[t] == pytest.approx(wanted, rel=1e-11)
         assert expected_loss(model, *test) == pytest.approx(wanted, rel=1e-11)
         left = np.setdiff1d(np.arange(30), order[: t + 1])

@@ -8,6 +8,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
+import twins
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -16,7 +17,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.naive_bayes import GaussianNB
 
 import fastal
-from fastal import criteria, reference
+from fastal import criteria
 from fastal.criteria.measures import cohen_kappa, entropies, error_gap
 from fastal.criteria.predictions import (
     ErrorStability,
@@ -289,7 +290,7 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
         StabilizingPredictions(cutoff, window),
         models,
         lambda part: stabilizing_predictions_stop(part, cutoff, window),
-        lambda part: reference.stabilizing_predictions_stop(
+        lambda part: twins.stabilizing_predictions_stop(
             [cohen_kappa(*pair) for pair in pairwise(part)], cutoff, window
         ),
     )
@@ -298,8 +299,8 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
 @given(pools, st.floats(1e-3, 1.0))
 def test_uncertainty_forms_agree(steps, threshold):
     for criterion, whole, twin in (
-        (OverallUncertainty, overall_uncertainty_stop, reference.overall_uncertainty_stop),
-        (MaxUncertainty, max_uncertainty_stop, reference.max_uncertainty_stop),
+        (OverallUncertainty, overall_uncertainty_stop, twins.overall_uncertainty_stop),
+        (MaxUncertainty, max_uncertainty_stop, twins.max_uncertainty_stop),
     ):
         assert_agree(
             criterion(threshold),
@@ -316,7 +317,7 @@ def test_error_stability_forms_agree(kls, threshold):
         ErrorStability(threshold),
         kls,
         lambda part: error_stability_stop(np.reshape(part, (-1, 2)), threshold),
-        lambda part: reference.error_stability_stop(
+        lambda part: twins.error_stability_stop(
             error_gap(np.reshape(part, (-1, 2)).max(axis=1)), threshold
         ),
     )

@@ -6,7 +6,7 @@ import numpy as np
 from dense_twin import DenseTwin, covariance
 from scipy.linalg import solve
 
-from fastal.reference.stopping import still_to_come, window_of
+from twins.stopping import still_to_come, window_of
 
 EPS = np.finfo(float).eps
 ROUNDINGS = 30  # of a covariance

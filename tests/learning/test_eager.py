@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from pool_problems import problem
+from twins.learning import select
 
 from fastal import GaussianProcess, Stopper
 from fastal._core.selection_eager import VECTOR
 from fastal.learning.eager import EagerSelection
-from fastal.reference.learning import select
 
 KERNELS = ("rbf", "matern12", "matern32", "matern52")
 

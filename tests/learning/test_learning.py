@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -21,7 +22,6 @@ from fastal import (
     Stopper,
     _memory,
     learn,
-    reference,
 )
 from fastal._core import selection_lazy
 from fastal.learning import choose, gaussian
@@ -56,7 +56,7 @@ def test_equals_a_plain_loop(n, labels, lazy, monkeypatch):
     X, y = problem(n)
     gp = GaussianProcess(1.3, 0.05, amplitude=1.5, mean=0.2)
     run = learn(X, y, gp=gp, stopper=NEVER, initial=[0], max_labels=labels)
-    indices, bounds = reference.select(X, y, 1.3, 0.05, labels, amplitude=1.5, mean=0.2)
+    indices, bounds = twins.select(X, y, 1.3, 0.05, labels, amplitude=1.5, mean=0.2)
     assert run.indices.tolist() == indices
     np.testing.assert_allclose(run.bounds, bounds[1:], rtol=1e-9, atol=1e-9)
     assert gp.n_labels == 0

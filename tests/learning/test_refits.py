@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+import twins
 from numba import config
 
 from fastal import (
@@ -19,7 +20,6 @@ from fastal import (
     StillToCome,
     Stopper,
     learn,
-    reference,
 )
 from fastal.criteria.experiments import CrossValidation, GroundTruth, PACBayes
 from fastal.learning import choose, next_refit, refit
@@ -55,7 +55,7 @@ def labelled(learner, y, n):
 
 def compare_with_twin(X, y, share, labels, seed, test=None):
     learner = ActiveLearner(X, stopper=StillToCome(share), seed=seed)
-    twin = reference.Campaign(X, learner.initial_rows.tolist(), share)
+    twin = twins.Campaign(X, learner.initial_rows.tolist(), share)
     losses, errors = [], []
     for _ in range(labels):
         row = learner.ask()
@@ -157,7 +157,7 @@ def test_a_process_whose_kernel_stays(kernel, lengthscale):
     np.testing.assert_allclose(
         run.gp.lengthscale, (fit.lengthscale * unit)[: np.size(run.gp.lengthscale)]
     )
-    slow = reference.weak_maximum(X[run.indices[:41]] / unit, run.labels[:41], kernel=kernel)
+    slow = twins.weak_maximum(X[run.indices[:41]] / unit, run.labels[:41], kernel=kernel)
     assert fit[1:4] == pytest.approx(slow[1:4], rel=1e-4)
     # the caller's is as it was
     assert gp.lengthscale == pytest.approx(lengthscale)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import mpmath as mp
 import numpy as np
 import pytest
+import twins
 from scipy.integrate import quad
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -24,7 +25,6 @@ from fastal import (
     PACBayes,
     Stopper,
     learn,
-    reference,
     simulate,
 )
 from fastal._core import laplace as core
@@ -149,7 +149,7 @@ def test_equals_the_dense_twin_after_every_label(link, kernel, scale, kappa):
     grid = np.random.default_rng(2).normal(size=(3, 2))
     options = {"amplitude": 3.0, "link": link, "kernel": kernel, "kappa": kappa}
     model = LaplaceClassifier(scale, **options)
-    twin = reference.LaplaceClassifier(scale, **options)
+    twin = twins.LaplaceClassifier(scale, **options)
     assert model.log_marginal_likelihood() == twin.log_marginal_likelihood() == 0.0
     for x, label in zip(X, y, strict=True):
         assert model.add(x, label) == pytest.approx(twin.add(x, label), rel=1e-8, abs=1e-10)
@@ -284,7 +284,7 @@ def test_separable_data_and_one_class(link, amplitude):
 
 def test_duplicates():
     model = LaplaceClassifier(1.0, amplitude=100.0, link="probit")
-    twin = reference.LaplaceClassifier(1.0, amplitude=100.0, link="probit", kappa=1e-9)
+    twin = twins.LaplaceClassifier(1.0, amplitude=100.0, link="probit", kappa=1e-9)
     for label in [1, 1, -1, 1, -1, -1]:
         # the twin's covariance is singular without kappa, but hardly changes the answer
         assert model.add(0.3, label) == pytest.approx(twin.add(0.3, label), rel=1e-5)
@@ -297,7 +297,7 @@ def test_two_hundred_labels(link):
     X, y = problem(200, d=4)
     model = LaplaceClassifier(1.2, amplitude=9.0, link=link)
     bounds = model.add_batch(X, y)
-    twin = reference.LaplaceClassifier(1.2, amplitude=9.0, link=link)
+    twin = twins.LaplaceClassifier(1.2, amplitude=9.0, link=link)
     twin.X, twin.signs = list(X[:199]), y[:199].astype(float).tolist()
     assert bounds[-1] == pytest.approx(twin.add(X[-1], y[-1]), rel=1e-7)
     assert np.median(bounds[-20:]) < np.median(bounds[:20])
@@ -565,7 +565,7 @@ MODEL = LaplaceClassifier(0.3, amplitude=10.0)
 
 def by_hand(x, y, first, labels):
     """Order and bounds of labels where the dense twin is least certain."""
-    twin = reference.LaplaceClassifier(0.3, amplitude=10.0, kernel="matern12")
+    twin = twins.LaplaceClassifier(0.3, amplitude=10.0, kernel="matern12")
     order, bounds = [first], [twin.add(x[first], y[first])]
     while len(order) < labels:
         left = [i for i in range(len(x)) if i not in order]

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -15,7 +16,6 @@ from numba import config, njit
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from fastal import reference
 from fastal._core import covariance as core
 from fastal._core.cholesky import forward_substitute
 from fastal.models.buffers import CAPACITY
@@ -78,7 +78,7 @@ def test_equals_the_twin_after_every_label(kernel):
     noise = np.linspace(0.01, 0.1, 60)
     arguments = ([0.9, 1.4], 0.02)
     gp = GaussianProcess(*arguments, amplitude=1.5, mean=-0.2, kernel=kernel)
-    twin = reference.GaussianProcess(*arguments, amplitude=1.5, mean=-0.2, kernel=kernel)
+    twin = twins.GaussianProcess(*arguments, amplitude=1.5, mean=-0.2, kernel=kernel)
     for i in range(60):
         assert gp.add(X[i], y[i], noise=noise[i]) == pytest.approx(
             twin.add(X[i], y[i], noise=noise[i]), rel=1e-9, abs=1e-12
@@ -141,7 +141,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.gp = GaussianProcess(0.8, 0.05, amplitude=1.4, mean=0.1, kernel="matern52")
-        self.twin = reference.GaussianProcess(0.8, 0.05, amplitude=1.4, mean=0.1, kernel="matern52")
+        self.twin = twins.GaussianProcess(0.8, 0.05, amplitude=1.4, mean=0.1, kernel="matern52")
         self.other = None
 
     inputs = st.tuples(st.integers(-8, 8), st.integers(-8, 8)).map(lambda p: [p[0] / 4, p[1] / 4])
@@ -521,7 +521,7 @@ def test_bounds_are_not_what_is_left_of_the_pivot():
     # Far below the noise the variance keeps its digits: s is a difference of its own, not
     # L_tt^2 - noise, which would be 0 to 16 digits of the noise.
     gp = GaussianProcess(1.0, 1e6, amplitude=1e-6)
-    twin = reference.GaussianProcess(1.0, 1e6, amplitude=1e-6)
+    twin = twins.GaussianProcess(1.0, 1e6, amplitude=1e-6)
     for x in (0.0, 0.1, 0.2):
         assert gp.add(x, 1.0) == pytest.approx(twin.add(x, 1.0), rel=1e-12)
     got = gp.add_batch(np.linspace(1, 2, 10), np.ones(10))

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import twins
 from numba import config, njit
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 from threadpoolctl import threadpool_limits
 
-from fastal import GaussianProcess, reference
+from fastal import GaussianProcess
 from fastal._core.covariance import KINDS
 from fastal._core.weak import (
     HIGH,
@@ -65,9 +66,7 @@ def at(X, y, kind, weak, u, v, order=2):
 def twin(X, y, kernel, weak, u, v):
     scale = math.exp(u) * math.sqrt(X.shape[1])
     estimator = "weak" if weak else "plain"
-    return reference.weak_log_posterior(
-        X, y, scale, math.exp(v), kernel=kernel, estimator=estimator
-    )
+    return twins.weak_log_posterior(X, y, scale, math.exp(v), kernel=kernel, estimator=estimator)
 
 
 # The function that is maximised ----------------------------------------------------------------------
@@ -99,7 +98,7 @@ def test_the_restricted_likelihood_is_the_integral_over_mean_and_amplitude():
     scale, ratio = 1.3, 0.07
     # The likelihood on a grid of means and log amplitudes. The trapezoidal rule is exact to its
     # tails for a function that falls off on both sides like this one; da / a is d(log a).
-    A = reference.GaussianProcess(scale).covariance(X, X) + ratio * np.eye(6)
+    A = twins.GaussianProcess(scale).covariance(X, X) + ratio * np.eye(6)
     inverse, log_det = np.linalg.inv(A), np.linalg.slogdet(A)[1]
     total = 0.0
     logs = np.linspace(-8, 45, 2000)
@@ -110,13 +109,13 @@ def test_the_restricted_likelihood_is_the_integral_over_mean_and_amplitude():
         form = np.einsum("ij,jk,ik->i", residual, inverse, residual)
         log_density = -0.5 * (form / math.exp(log_a) + log_det + 6 * (log_a + math.log(2 * np.pi)))
         total += np.exp(log_density).sum() * (m[1] - m[0]) * (logs[1] - logs[0])
-    plain, mean, amplitude = reference.weak_log_posterior(X, y, scale, ratio, estimator="plain")
+    plain, mean, amplitude = twins.weak_log_posterior(X, y, scale, ratio, estimator="plain")
     assert plain == pytest.approx(math.log(total), abs=1e-6)
     # mean and amplitude are where the integrated and the whole likelihood are largest
     weights = inverse.sum(axis=0)
     assert mean == pytest.approx(weights @ y / weights.sum(), rel=1e-12)
     assert amplitude == pytest.approx((y - mean) @ inverse @ (y - mean) / 5, rel=1e-12)
-    weak = reference.weak_log_posterior(X, y, scale, ratio)[0]
+    weak = twins.weak_log_posterior(X, y, scale, ratio)[0]
     u, v = math.log(scale / math.sqrt(2)), math.log(ratio)
     prior = -0.5 * u**2 - 0.5 * ((v + 3) / 2) ** 2 - math.log(2 * math.pi) - math.log(2)
     assert weak - plain == pytest.approx(prior, rel=1e-12)
@@ -126,8 +125,8 @@ def test_average_information():
     X, y = data(15)
     _, curvature = at(X, y, KINDS["matern52"], False, 0.3, -2.0)
     scale, g, h = math.exp(0.3) * math.sqrt(2), math.exp(-2.0), 1e-6
-    R = reference.GaussianProcess(scale, kernel="matern52").covariance(X, X)
-    R_up = reference.GaussianProcess(scale * math.exp(h), kernel="matern52").covariance(X, X)
+    R = twins.GaussianProcess(scale, kernel="matern52").covariance(X, X)
+    R_up = twins.GaussianProcess(scale * math.exp(h), kernel="matern52").covariance(X, X)
     W = np.linalg.inv(R + g * np.eye(15))
     P = W - np.outer(W.sum(axis=0), W.sum(axis=0)) / W.sum()
     slopes = ((R_up - R) / h, g * np.eye(15))
@@ -169,7 +168,7 @@ def assert_no_grid_point_is_better(X, y, kernel, estimator):
     fit = weak_fit(X, y, KINDS[kernel], estimator=estimator)
     root = math.sqrt(X.shape[1])
     best = max(
-        reference.weak_log_posterior(
+        twins.weak_log_posterior(
             X, y, math.exp(u) * root, math.exp(v), kernel=kernel, estimator=estimator
         )[0]
         for u in np.linspace(LOW[0], HIGH[0], 60)
@@ -177,7 +176,7 @@ def assert_no_grid_point_is_better(X, y, kernel, estimator):
     )
     # sums of the twin are rounded otherwise
     assert fit.log_posterior >= best - 1e-8
-    value, mean, amplitude = reference.weak_log_posterior(
+    value, mean, amplitude = twins.weak_log_posterior(
         X, y, fit.lengthscale, fit.ratio, kernel=kernel, estimator=estimator
     )
     assert fit.log_posterior == pytest.approx(value, abs=1e-7)

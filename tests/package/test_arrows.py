@@ -23,7 +23,6 @@ BASE = {
 
 BELOW = {
     "_core": set(),
-    "reference": set(),
     "datasets": set(),
     "runs": {"_core"},
     "bound": {"_core"},
@@ -35,12 +34,13 @@ BELOW = {
     "criteria": {"models", "stopping", "bound", "runs", "_core"},
     "learning": {"models", "stopping", "bound", "_core"},
     "simulation": {"learning", "criteria", "models", "stopping", "bound", "runs", "_core"},
-    "studies": {
+    "paper": {
         "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "datasets",
     },
-    "plotting": {"reference"},
+    "plotting": set(),
     "cli": {
-        "studies", "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "jit", "datasets", "plotting", "reference",
+        "paper", "simulation", "learning", "criteria", "models", "stopping", "bound",
+        "runs", "jit", "datasets", "plotting",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -85,7 +85,7 @@ def test_a_bar_that_is_wanted(capsys):
 
 def test_the_options_need_the_standard_library_only():
     code = (
-        "import sys, fastal._options, fastal.studies.names; "
+        "import sys, fastal._options, fastal.paper.names; "
         "print([name for name in ('numpy', 'scipy', 'numba') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -38,24 +38,22 @@ from fastal import (
 from fastal import _validation as check
 from fastal.criteria.experiments import max_variances
 from fastal.datasets import artificial
+from fastal.paper.bound_gap import tightness
+from fastal.paper.protocol import Problem, campaigns, fit
+from fastal.paper.table_one import Table1, outcomes
 from fastal.stopping.criterion import Criterion
-from fastal.studies.bound_gap import tightness
-from fastal.studies.protocol import Problem, campaigns, fit
-from fastal.studies.table_one import Table1, outcomes
 
 # What there is -----------------------------------------------------------------------------------
 
 NOT_WALKED = {
-    "reference": "the slow twin checks nothing, on purpose",
     "plotting": "pictures of objects that were checked",
     "jit": "Numba types the arguments before any of our code runs; a handle is a pointer",
 }
 # Made by the library and handed out: nobody else calls their constructors.
 RESULTS = {
-    "Campaigns", "Cell", "Comparison", "DecisionRow", "DecisionStudy",
-    "Failure", "StillTrace", "Trace", "WeakFit",
-    "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
-    "Table1", "Tightness", "Verdict",
+    "Campaigns", "Cell", "Failure", "StillTrace", "Trace", "WeakFit",
+    "Outcome", "Recomputed", "Refit", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
+    "Table1", "Tightness", "TwoWays", "Verdict", "Way",
 }  # fmt: skip
 
 
@@ -63,13 +61,10 @@ RESULTS = {
 BETWEEN_ROOMS = {
     "AllOf", "AnyOf", "ByBounds", "CampaignView", "ClassSelection", "Criterion", "Decision",
     "ErrorCurves", "Evidence", "FinishedRun", "Labels", "Measured", "Model", "Prior", "Record",
-    "Selection", "aligned", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
-    "no_stop_reason", "percent", "prior_loss", "unused", "warn_if_far",
+    "Selection", "check_test_set", "crossing_counts", "left_warning", "minimise_from",
+    "no_stop_reason", "percent", "aligned", "prior_loss", "rho_of", "warn_if_far",
     "first_of", "weak_fit", "window_means",
 }  # fmt: skip
-
-# Their numbers are compared with those of a table: any will do.
-LOOKED_UP = {f"DecisionStudy.{name}" for name in ("curve", "outcome", "select", "unused_at")}
 
 
 def public_members():
@@ -110,7 +105,7 @@ def discovered():
             f"{name}.{method}": function
             for method, function in public_methods(value)
             # who does not go by bounds has a method that only says so
-            if function is not Criterion.after_refit and f"{name}.{method}" not in LOOKED_UP
+            if function is not Criterion.after_refit
         }
     return found
 
@@ -207,7 +202,7 @@ def in_use(value):
         return value.mean(), value.support(), value.pmf(value.support()[0])
     if isinstance(value, Problem) and len(value.y) == len(Y):
         return snapshot(campaigns(value, 2).result.n_labels)
-    return snapshot(str(value) if isinstance(value, fastal.Comparison | Table1) else value)
+    return snapshot(str(value) if isinstance(value, Table1) else value)
 
 
 def shapes_of(valid, value):

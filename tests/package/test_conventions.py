@@ -324,8 +324,8 @@ def test_frames_of_several_columns_are_inputs():
 
 # Prints and messages -----------------------------------------------------------------------------
 
-# The command line, a function whose work it is, and a script that makes a table.
-PRINTING = {"_versions.py", "stopping/make_sequential.py"}
+# The command line, and a function whose work it is.
+PRINTING = {"_versions.py"}
 
 
 def prints(text):

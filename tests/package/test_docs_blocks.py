@@ -66,8 +66,8 @@ CHECKED = {
         "tests/package/test_tutorial.py::test_the_shell_answers_as_the_page_says",
     ),
     ("docs/when.md", "text"): (
-        3,
-        "tests/package/test_docs_programs.py::test_the_studies_print_what_the_page_shows",
+        2,
+        "tests/package/test_docs_programs.py::test_the_study_prints_what_the_page_shows",
     ),
 }
 

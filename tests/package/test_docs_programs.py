@@ -202,12 +202,13 @@ def test_next_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
 @needs_data
 @needs_jit
 @pytest.mark.long
-def test_the_studies_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_study_prints_what_the_page_shows(benchmarks, monkeypatch, capsys):
+    unused = benchmarks("studies.unused")
     printed = ""
-    for study in ("decision", "campaign"):
-        assert main(["reproduce", study, "--quiet"]) == 0
+    for options in ([], ["--learnt"]):
+        monkeypatch.setattr("sys.argv", ["unused", *options])
+        unused.main()
         printed += capsys.readouterr().out
     tables = [table for block in blocks("docs/when.md", "text") for table in block.split("\n\n")]
-    assert len(tables) == 9  # four of decision, what it says of them, four of campaign
+    assert len(tables) == 6  # four with known hyper-parameters, two with learnt ones
     assert [table for table in tables if table.strip() not in printed] == []

@@ -15,11 +15,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from saved_states import MAKERS, good_state, places, reader
 
-from fastal import ActiveLearner, reference
+from fastal import ActiveLearner
 from fastal._core.tracker import RunsTracker
 from fastal.cli.entry import main
 from fastal.cli.table import TableError, read_table
@@ -269,7 +270,7 @@ def test_tracker_on_adversarial_doubles(values, window):
         runs, below, above, median = exact_summary(tested)
         assert (tracker.n_runs, tracker.n_below, tracker.n_above) == (runs, below, above)
         assert tracker.median == median
-        p = float(reference.runs_cdf(runs, below, above)) if below and above else 1.0
+        p = float(twins.runs_cdf(runs, below, above)) if below and above else 1.0
         assert tracker.p_value() == pytest.approx(p, rel=1e-13)
         assert rejected[-1] == (below > 0 < above and p <= 0.05)
     out = np.empty(len(values), dtype=np.uint8)

@@ -173,8 +173,6 @@ def test_versions_that_ci_installs(monkeypatch):
         ("sequential", "look_level"),
         ("stability", "cohen_kappa"),
         ("learner", "ActiveLearner"),
-        ("paper", "table1"),
-        ("comparison", "compare"),
     ],
 )
 def test_modules_of_the_first_version_are_attributes_for_one_release(module, name):

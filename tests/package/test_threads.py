@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import twins
 from numba import config
 
 import fastal
-from fastal import GaussianProcess, Stopper, StopperBatch, jit, reference
+from fastal import GaussianProcess, Stopper, StopperBatch, jit
 from fastal._core.tracker import RunsTracker
 from fastal.cli.entry import main
 
@@ -29,7 +30,7 @@ BOUNDS = np.repeat([5.0, 1.0], 10) + np.random.default_rng(0).uniform(0, 1, 20)
 STOP = next(
     n
     for n in range(2, 21)
-    if reference.runs_test(BOUNDS[:n], alternative="less") <= 1e-3  # by exact integers
+    if twins.runs_test(BOUNDS[:n], alternative="less") <= 1e-3  # by exact integers
 )
 
 # In a process of its own: the Cython half, and a kernel that is quickly compiled.

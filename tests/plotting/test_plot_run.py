@@ -5,7 +5,6 @@ from fastal import FixedBudget, GaussianProcess, StillToCome, Stopper, learn, st
 from fastal.datasets import artificial, artificial_mean
 from fastal.plotting.demo import plot_demo, save_demo
 from fastal.plotting.run import plot_run, save_run
-from fastal.reference.models import dense_posterior
 
 pytest.importorskip("matplotlib")
 import matplotlib as mpl
@@ -265,16 +264,6 @@ def test_demo_refuses_what_does_not_fit():
         plot_demo(run, POOL[0][1:], POOL[1][1:], GRID, truth)
     with pytest.raises(ValueError, match="`truth`"):
         plot_demo(run, *POOL, GRID, truth[1:])
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "matern32"])
-def test_dense_posterior_is_the_posterior(kernel):
-    gp = GaussianProcess(1.3, 0.01, amplitude=2.0, mean=0.3, kernel=kernel)
-    mean, var = dense_posterior(gp, *POOL, GRID[:, np.newaxis])
-    gp.add_batch(*POOL)
-    expected = gp.predict(GRID, return_var=True)
-    np.testing.assert_allclose(mean, expected[0], atol=1e-10)
-    np.testing.assert_allclose(var, expected[1], atol=1e-10)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

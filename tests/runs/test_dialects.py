@@ -8,8 +8,9 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 
-from fastal import RunsDistribution, Stopper, reference, runs_test
+from fastal import RunsDistribution, Stopper, runs_test
 from fastal._core import distribution
 from fastal.stopping.verdict import stop_warnings
 
@@ -49,7 +50,7 @@ def test_two_sided_by_writing_down_every_arrangement(n):
                 code = TWO_SIDED[how]
                 ours = distribution.p_value(u, n - n1, n1, code, 1, False)
                 assert ours == float(p), (u, n - n1, n1, how)  # correctly rounded up to T = 50
-                assert reference.runs_p_value(u, n - n1, n1, two_sided=how) == float(p)
+                assert twins.runs_p_value(u, n - n1, n1, two_sided=how) == float(p)
 
 
 # 51 is the first total that is not counted in integers; odd and even, balanced and not
@@ -57,7 +58,7 @@ def test_two_sided_by_writing_down_every_arrangement(n):
     ("n0", "n1"), [(20, 31), (25, 26), (26, 26), (3, 60), (1, 80), (2, 49), (75, 75), (40, 200)]
 )
 def test_two_sided_of_longer_sequences(n0, n1):
-    counts = {u: reference.runs_arrangements(u, n0, n1) for u in range(2, n0 + n1 + 1)}
+    counts = {u: twins.runs_arrangements(u, n0, n1) for u in range(2, n0 + n1 + 1)}
     counts = {u: c for u, c in counts.items() if c}
     for u in counts:
         for how, p in p_values(counts, n0, n1, u).items():
@@ -82,7 +83,7 @@ def test_the_published_example():
     # manual of SPSS Exact Tests for the distance and Gibbons for doubling. 210 arrangements of
     # 4 zeros and 6 ones: 2, 8 and 30 with 2, 3 and 4 runs, 5 with 9, the most there can be. The mean
     # is 5.8: three runs are 2.8 away, and so are 9 (3.2) but not 8 (2.2).
-    assert [reference.runs_arrangements(u, 4, 6) for u in (2, 3, 4, 8, 9)] == [2, 8, 30, 20, 5]
+    assert [twins.runs_arrangements(u, 4, 6) for u in (2, 3, 4, 8, 9)] == [2, 8, 30, 20, 5]
     x = [1, 1, 1, 1, 0, 0, 0, 0, 1, 1]
     found = {how: runs_test(x, two_sided=how).pvalue for how in TWO_SIDED}
     assert found["double"] == float(2 * Fraction(2 + 8, 210)) == float(Fraction(2, 21))
@@ -180,7 +181,7 @@ def test_ties():
     sides = {"above": "1011101", "below": "0001100", "drop": "0110"}
     for ties, expected in sides.items():
         result = runs_test(x, ties=ties)
-        want = reference.count_runs([side == "1" for side in expected])
+        want = twins.count_runs([side == "1" for side in expected])
         assert (result.n_runs, result.n_below, result.n_above) == want
         assert result.pvalue == runs_test([side == "1" for side in expected]).pvalue
         assert runs_test([x, x], ties=ties).n_runs.tolist() == [want[0]] * 2
@@ -383,7 +384,7 @@ def test_statsmodels_itself():
 def test_median_and_isf(n0, n1):
     d = RunsDistribution(n0, n1)
     support = range(d.support()[0], d.support()[1] + 1)
-    assert d.median() == min(u for u in support if reference.runs_cdf(u, n0, n1) >= Fraction(1, 2))
+    assert d.median() == min(u for u in support if twins.runs_cdf(u, n0, n1) >= Fraction(1, 2))
     for q in (0.001, 0.025, 0.25, 0.5, 0.9, 0.999, d.sf(4), d.sf(3)):
         want = min(u for u in support if d.sf(u) <= q)
         assert d.isf(q) == want

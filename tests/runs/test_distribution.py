@@ -10,8 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.stats
+import twins
 
-from fastal import RunsDistribution, reference
+from fastal import RunsDistribution
 from fastal._core import distribution
 
 SMALL = [(a, b) for a in range(13) for b in range(13 - a) if a + b > 0]
@@ -39,7 +40,7 @@ def test_masses_equal_enumeration(n0, n1):
     assert total == math.comb(n0 + n1, n0)
     masses = RunsDistribution(n0, n1).pmf(np.arange(len(counted)))
     assert masses.tolist() == [c / total for c in counted]
-    assert [reference.runs_arrangements(u, n0, n1) for u in range(len(counted))] == counted
+    assert [twins.runs_arrangements(u, n0, n1) for u in range(len(counted))] == counted
 
 
 def test_masses_up_to_60_against_exact_integers():
@@ -50,7 +51,7 @@ def test_masses_up_to_60_against_exact_integers():
         u = np.arange(2 * min(n0, n1) + 3)
         total = math.comb(n0 + n1, n0)
         for i, mass in zip(u.tolist(), RunsDistribution(n0, n1).pmf(u).tolist(), strict=True):
-            exact = Fraction(reference.runs_arrangements(i, n0, n1), total)
+            exact = Fraction(twins.runs_arrangements(i, n0, n1), total)
             if exact == 0:
                 assert mass == 0
             else:
@@ -66,7 +67,7 @@ def exact_masses(n0, n1, samples=400):
     every = np.unique(np.r_[np.linspace(low, high, samples), middle[:: max(1, len(middle) // 800)]])
     every = np.unique(np.clip(every.astype(int), low, high))
     total = math.comb(n0 + n1, n0)
-    return [(u, Fraction(reference.runs_arrangements(u, n0, n1), total)) for u in every.tolist()]
+    return [(u, Fraction(twins.runs_arrangements(u, n0, n1), total)) for u in every.tolist()]
 
 
 @pytest.mark.parametrize(("n0", "n1"), LARGE)
@@ -89,7 +90,7 @@ def test_tails_against_exact_integers(n0, n1):
     total = math.comb(n0 + n1, n0)
     count = 0
     for u in range(low, high + 1):
-        count += reference.runs_arrangements(u, n0, n1)
+        count += twins.runs_arrangements(u, n0, n1)
         below, above = Fraction(count, total), Fraction(total - count, total)
         for value, exact in ((d.cdf(u), below), (d.sf(u), above)):
             if exact > Fraction(1, 10**290):
@@ -107,7 +108,7 @@ def log_errors(n0, n1, every=1):
     low, high = d.support()
     total = math.comb(n0 + n1, n0)
     # exact numbers of arrangements with u runs, by the ratios of the masses
-    masses = {u: reference.runs_arrangements(u, n0, n1) for u in range(low, high + 1)}
+    masses = {u: twins.runs_arrangements(u, n0, n1) for u in range(low, high + 1)}
     assert sum(masses.values()) == total
     u = np.arange(low - 1, high + 2)
     found = {name: getattr(d, name)(u) for name in ("logcdf", "logsf", "logpmf")}
@@ -177,7 +178,7 @@ def test_two_sided_p_values_against_exact_integers():
         low, high = RunsDistribution(n0, n1).support()
         below = 0
         for u in range(low, high + 1):
-            mass = reference.runs_arrangements(u, n0, n1)
+            mass = twins.runs_arrangements(u, n0, n1)
             below += mass
             tail = min(Fraction(below, total), Fraction(total - below + mass, total))
             exact = min(Fraction(1), 2 * tail) if n0 + n1 > 2 else Fraction(1)
@@ -276,11 +277,11 @@ def test_the_papers_odd_formula_is_shifted():
     n0, n1 = 5, 8
     u = range(2, 2 * n0 + 2)
     theirs = sum(printed(i, n0, n1) for i in u)
-    assert theirs == Fraction(422, 429) == 1 - reference.runs_pmf(2 * n0 + 1, n0, n1)
-    assert sum(reference.runs_pmf(i, n0, n1) for i in u) == 1
+    assert theirs == Fraction(422, 429) == 1 - twins.runs_pmf(2 * n0 + 1, n0, n1)
+    assert sum(twins.runs_pmf(i, n0, n1) for i in u) == 1
     assert RunsDistribution(n0, n1).pmf(list(u)).sum() == pytest.approx(1, rel=1e-15)
     for i in range(5, 2 * n0 + 2, 2):
-        assert printed(i, n0, n1) == reference.runs_pmf(i - 2, n0, n1)
+        assert printed(i, n0, n1) == twins.runs_pmf(i - 2, n0, n1)
 
 
 # F. S. Swed and C. Eisenhart, "Tables for testing randomness of grouping in a sequence of
@@ -302,7 +303,7 @@ def test_the_papers_odd_formula_is_shifted():
 )
 def test_printed_critical_values(n0, n1, level, critical):
     level = Fraction(str(level))
-    assert reference.runs_cdf(critical, n0, n1) <= level < reference.runs_cdf(critical + 1, n0, n1)
+    assert twins.runs_cdf(critical, n0, n1) <= level < twins.runs_cdf(critical + 1, n0, n1)
     d = RunsDistribution(n0, n1)
     assert d.cdf(critical) <= float(level) < d.cdf(critical + 1)
 
@@ -312,7 +313,7 @@ def test_a_tail_equal_to_the_level_is_exact():
     assert RunsDistribution(3, 3).cdf(2) == 0.1
     for n0, n1 in [(3, 3), (11, 14), (25, 25), (8, 42)]:
         for u in range(2, RunsDistribution(n0, n1).support()[1] + 1):
-            assert RunsDistribution(n0, n1).cdf(u) == float(reference.runs_cdf(u, n0, n1))
+            assert RunsDistribution(n0, n1).cdf(u) == float(twins.runs_cdf(u, n0, n1))
 
 
 def test_random_draws_follow_the_masses():

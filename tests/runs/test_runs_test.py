@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastal import RunsDistribution, choose_method, reference, runs_test
+from fastal import RunsDistribution, choose_method, runs_test
 
 ALTERNATIVES = ["less", "greater", "two-sided"]
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -25,10 +26,10 @@ def test_equals_reference(x):
     result = runs_test(x, cutoff="median")
     if max(map(abs, x)) < 8e307:  # beyond, NumPy's median can overflow
         sides = np.asarray(x) >= np.median(x)
-        assert (result.n_runs, result.n_below, result.n_above) == reference.count_runs(sides)
+        assert (result.n_runs, result.n_below, result.n_above) == twins.count_runs(sides)
         assert result.cutoff == np.median(x)
     for alternative, method in itertools.product(ALTERNATIVES, ["exact", "normal"]):
-        p = reference.runs_p_value(
+        p = twins.runs_p_value(
             result.n_runs, result.n_below, result.n_above, alternative=alternative, method=method
         )
         ours = runs_test(x, cutoff="median", alternative=alternative, method=method)
@@ -112,9 +113,7 @@ def test_median_is_numpys(n, kind):
     before = x.copy()
     result = runs_test(x, cutoff="median")
     assert result.cutoff == np.median(x)
-    assert (result.n_runs, result.n_below, result.n_above) == reference.count_runs(
-        reference.labels(x)
-    )
+    assert (result.n_runs, result.n_below, result.n_above) == twins.count_runs(twins.labels(x))
     assert (x == before).all()
 
 

@@ -602,12 +602,12 @@ def test_every_public_thing_is_documented():
 
 
 def test_equals_the_slow_twin():
-    from fastal import reference
+    import twins
 
     runs = 4
     result = small(n_runs=runs, test=None, stopper=Stopper(0.01))
     pools = [result.pool(run) for run in range(runs)]
-    bounds, stops = reference.simulate(X[:, None], Y, pools, 1.5, 0.0025, alpha=0.01)
+    bounds, stops = twins.simulate(X[:, None], Y, pools, 1.5, 0.0025, alpha=0.01)
     assert [stop or -1 for stop in stops] == result.stopped_at.tolist()
     for run in range(runs):
         np.testing.assert_allclose(result.bounds[run, : len(bounds[run])], bounds[run], rtol=1e-6)

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from fastal import (
     StopperBatch,
     jit,
     learn,
-    reference,
     runs_test,
     simulate,
     stopping_time,
@@ -58,7 +58,7 @@ SETTINGS = [
 @pytest.mark.parametrize("fall", [False, True])
 def test_equals_the_slow_twin(name, settings, fall):
     x = STREAMS[name]
-    expected = reference.stopping_time(x, fall=fall, **settings)
+    expected = twins.stopping_time(x, fall=fall, **settings)
     stopper, batch = Stopper(fall=fall, **settings), StopperBatch(2, fall=fall, **settings)
     for n, value in enumerate(x.tolist(), 1):
         stopped = stopper.push(value)
@@ -80,7 +80,7 @@ def test_fell_after_every_value(name, window):
     for n in range(1, len(x) + 1):
         counts = tracker.push(x[n - 1])
         tested = x[max(0, n - window) if window else 0 : n]
-        assert tracker.fell == reference.fell(tested)
+        assert tracker.fell == twins.fell(tested)
         assert tracker.rose == (not tracker.fell and not equal_means(tested))
         assert counts == (tracker.rejects and tracker.fell)
 
@@ -100,13 +100,13 @@ ANY = st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=60)
 @example([1.0] * 8 + [5.0] * 8 + [1.0] * 8, None, 1, 20)
 def test_random_streams(x, window, patience, cut):
     settings = {"alpha": 0.2, "window": window, "patience": patience}
-    expected = reference.stopping_time(x, **settings)
+    expected = twins.stopping_time(x, **settings)
     stopper = Stopper(**settings)
     stopper.extend(x[:cut])
     stopper = Stopper.from_dict(json.loads(json.dumps(stopper.to_dict())))
     stopper.extend(x[cut:])
     assert stopper.stopped_at == stopping_time(x, **settings) == expected
-    assert stopper._tracker.fell == reference.fell(x[-window:] if window else x)
+    assert stopper._tracker.fell == twins.fell(x[-window:] if window else x)
     letter = stopping_time(x, fall=False, **settings)
     assert expected is None or (letter is not None and letter <= expected)
 
@@ -134,17 +134,17 @@ def test_what_does_not_fall_does_not_stop():
 def test_patience_counts_rejections_that_count():
     # looks reject from the start, but the first 30 bounds rise; then they fall below all that was
     x = np.r_[np.arange(30.0), -np.arange(1.0, 60.0)]
-    first = reference.stopping_time(x, 0.05)
+    first = twins.stopping_time(x, 0.05)
     assert first > 30
     assert stopping_time(x, 0.05, fall=False) < 10
     assert stopping_time(x, 0.05) == first
-    assert stopping_time(x, 0.05, patience=5) == reference.stopping_time(x, 0.05, patience=5)
+    assert stopping_time(x, 0.05, patience=5) == twins.stopping_time(x, 0.05, patience=5)
     assert stopping_time(x, 0.05, patience=5) >= first + 4
 
 
 def test_compiled_stoppers_ask_for_a_fall():
     for x in STREAMS.values():
-        expected = reference.stopping_time(x, 0.01)
+        expected = twins.stopping_time(x, 0.01)
         assert jit.stopping_time(x, 0.01) == (expected or -1)
         handle = jit.stopper_new(0.01)
         stops = [jit.stopper_push(handle, value) for value in x]
@@ -173,10 +173,10 @@ def test_in_learn_simulate_and_compositions():
     gp = GaussianProcess(0.7, 1e-3)
     for fall in (False, True):
         run = learn(X, y, gp=gp, stopper=Stopper(0.05, fall=fall), seed=0)
-        assert len(run.bounds) == (reference.stopping_time(run.bounds, 0.05, fall=fall) or 59)
+        assert len(run.bounds) == (twins.stopping_time(run.bounds, 0.05, fall=fall) or 59)
         many = simulate(X, y, gp=gp, stopper=Stopper(0.05, fall=fall), n_runs=8, test=None)
         for bounds, stop in zip(many.bounds, many.stopped_at, strict=True):
-            at = reference.stopping_time(bounds[~np.isnan(bounds)], 0.05, fall=fall)
+            at = twins.stopping_time(bounds[~np.isnan(bounds)], 0.05, fall=fall)
             assert stop == (-1 if at is None else at + 1)
     rule = AllOf(Stopper(0.05), MinLabels(5))
     assert rule.extend(T) is None

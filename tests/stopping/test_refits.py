@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import twins
 
 from fastal import (
     Criterion,
@@ -15,7 +16,6 @@ from fastal import (
     MinLabels,
     StillToCome,
     Stopper,
-    reference,
     runs_test,
 )
 
@@ -38,7 +38,7 @@ class StillTwin:
         n = len(self.bounds)
         if n >= self.horizon:
             return True
-        left = reference.still_to_come(self.bounds, self.horizon)
+        left = twins.still_to_come(self.bounds, self.horizon)
         return n > min(20, max(10, n // 5)) and left[-1] <= self.share
 
     def push(self, r):
@@ -66,7 +66,7 @@ class RunsTwin(StillTwin):
         if len(self.bounds) < 2:
             return False
         test = runs_test(self.bounds, cutoff="median", alternative="less")
-        return test.pvalue <= self.share and reference.fell(self.bounds)
+        return test.pvalue <= self.share and twins.fell(self.bounds)
 
 
 @pytest.mark.parametrize("seed", range(25))

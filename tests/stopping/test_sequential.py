@@ -3,17 +3,30 @@
 import hashlib
 import itertools
 import math
+import sys
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
+import twins
 
-from fastal import Stopper, false_stop_probability, reference, runs_test, stopping_time
-from fastal._core import batch, calibration
-from fastal.stopping import make_sequential
+from fastal import Stopper, false_stop_probability, runs_test, stopping_time
+from fastal._core import batch
 from fastal.stopping.sequential import _tables, longest_horizon, look_level
 
 STREAMS = 20_000
+
+
+@pytest.fixture(scope="module")
+def make_sequential():
+    """Import the script that made the tables; it compiles for some seconds."""
+    tools = str(Path(__file__).parents[2] / "tools")
+    sys.path.insert(0, tools)
+    import make_sequential
+
+    sys.path.remove(tools)
+    return make_sequential
 
 
 def share_stopped(length, seed=0, **settings):
@@ -152,7 +165,7 @@ def test_the_tables_of_the_paper_rule_are_those_of_0_1():
 
 
 @pytest.mark.parametrize("fall", [False, True])
-def test_the_script_makes_the_tables(tmp_path, monkeypatch, capsys, fall):
+def test_the_script_makes_the_tables(make_sequential, tmp_path, monkeypatch, capsys, fall):
     options = ["--scale", "0.0005", "--out", str(tmp_path / "t.npz")]
     monkeypatch.setattr("sys.argv", ["make", *options, *["--fall"] * fall])
     make_sequential.main()
@@ -165,11 +178,11 @@ def test_the_script_makes_the_tables(tmp_path, monkeypatch, capsys, fall):
     assert "horizons up to 200: 1000 streams" in capsys.readouterr().out
 
 
-def test_least_p_values_against_a_plain_loop():
+def test_least_p_values_against_a_plain_loop(make_sequential):
     x = np.random.default_rng(2).random((20, 60))
     out = np.empty((20, 2))
     for weighted, fall in itertools.product((False, True), repeat=2):
-        calibration.least_p_values(x, weighted, fall, np.array([30, 60]), out)
+        make_sequential.calibration.least_p_values(x, weighted, fall, np.array([30, 60]), out)
         for row, (early, late) in zip(x, out, strict=True):
             p = [
                 runs_test(row[:n], cutoff="median", alternative="less").pvalue for n in range(2, 61)
@@ -177,7 +190,7 @@ def test_least_p_values_against_a_plain_loop():
             if weighted:
                 p = [value / batch.level_at(n) for n, value in enumerate(p, 2)]
             if fall:
-                p = [v if reference.fell(row[:n]) else 1.0 for n, v in enumerate(p, 2)]
+                p = [v if twins.fell(row[:n]) else 1.0 for n, v in enumerate(p, 2)]
             assert early == pytest.approx(min(p[:29]), rel=1e-9)
             assert late == pytest.approx(min(p), rel=1e-9)
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import config
@@ -26,7 +27,6 @@ from fastal import (
     Stopper,
     StopperBatch,
     learn,
-    reference,
     simulate,
     still_to_come,
     stopping_time,
@@ -75,9 +75,9 @@ def test_against_the_slow_twin_after_every_push(name, window):
     if window is not None:
         horizon = max(horizon, window + 1)
     criterion = StillToCome(0.05, horizon=horizon, window=window)
-    left = reference.still_to_come(bounds, horizon, window=window)
-    level = reference.levels(bounds, window=window)
-    at = reference.still_stop(bounds, 0.05, horizon, window=window)
+    left = twins.still_to_come(bounds, horizon, window=window)
+    level = twins.levels(bounds, window=window)
+    at = twins.still_stop(bounds, 0.05, horizon, window=window)
     lefts = []
     for t, r in enumerate(bounds, 1):
         stopped = criterion.push(r)
@@ -109,13 +109,13 @@ def test_any_bounds(bounds, horizon, window, share):
     if window is not None and window >= horizon:
         horizon = window + 1
     criterion = StillToCome(share, horizon=horizon, window=window)
-    left = reference.still_to_come(bounds, horizon, window=window)
+    left = twins.still_to_come(bounds, horizon, window=window)
     for r, exact in zip(bounds, left, strict=True):
         criterion.push(r)
         now = criterion.left
         assert math.isnan(now) == math.isnan(exact)
         assert math.isnan(now) or abs(now - exact) <= 1e-12 * exact + 1e-300
-    exact = reference.still_stop(bounds, share, horizon, window=window)
+    exact = twins.still_stop(bounds, share, horizon, window=window)
     if criterion.stopped_at != exact:  # a share that is met to the last digit
         nearest = min(abs(v - share) for v in left if not math.isnan(v))
         assert nearest <= 1e-12 * share
@@ -125,7 +125,7 @@ def test_a_long_window_and_a_long_stream():
     bounds = decay(5000, rate=0.001)
     bounds[0] = 1e290
     left = still_to_come(bounds, 9000, window=700)
-    exact = reference.still_to_come(bounds[:1401], 9000, window=700)
+    exact = twins.still_to_come(bounds[:1401], 9000, window=700)
     for t in (699, 700, 1399, 1400, 1401):
         same(left[t - 1], exact[t - 1])
     total, last = math.fsum(bounds[1:5000]), math.fsum(bounds[4300:5000]) / 700
@@ -276,11 +276,11 @@ def test_verdicts_of_combinations():
     both.extend(bounds)
     at = both.members[0].stopped_at
     assert at < 22 == both.stopped_at
-    same(both.verdict.left, reference.still_to_come(bounds[:22], 40)[-1])
+    same(both.verdict.left, twins.still_to_come(bounds[:22], 40)[-1])
     assert f"(since {at} bounds)" in both.verdict.reason
     alone = StillToCome(0.5, horizon=40) | FixedBudget(100)
     alone.extend(bounds)
-    same(alone.verdict.left, reference.still_to_come(bounds[:at], 40)[-1])
+    same(alone.verdict.left, twins.still_to_come(bounds[:at], 40)[-1])
 
 
 def test_extend_of_a_combination_is_all_or_nothing():
@@ -678,15 +678,15 @@ def test_left_and_level_of_a_stopper():
     stopper = Stopper()
     stopper.extend(bounds)
     assert math.isnan(stopper.left)
-    same(stopper.level, reference.levels(bounds)[-1])
+    same(stopper.level, twins.levels(bounds)[-1])
     at = stopper.stopped_at
-    same(stopper.verdict.level, reference.levels(bounds)[at - 1])
+    same(stopper.verdict.level, twins.levels(bounds)[at - 1])
     assert stopper.verdict.warnings[0] == "the bounds still stand at 60 % of their peak"
     told = Stopper()
     told.expect(200)
     for t, r in enumerate(bounds, 1):
         told.push(r)
-        same(told.left, reference.still_to_come(bounds[:t], 200)[-1])
+        same(told.left, twins.still_to_come(bounds[:t], 200)[-1])
     assert told.verdict.warnings[0] == "up to 89 % of the movement may still be to come"
     for twin in (told.copy(), pickle.loads(pickle.dumps(told)), Stopper.from_dict(told.to_dict())):
         assert str(twin.verdict) == str(told.verdict)

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -23,7 +24,6 @@ from fastal import (
     Stopper,
     StopperBatch,
     gp_kl,
-    reference,
     runs_test,
     stopping_time,
 )
@@ -72,9 +72,9 @@ def slow_stopping_time(x, *, alpha=1e-3, method="auto", alternative="less", wind
         p = 1.0
         if n >= 2:
             m = "normal" if method == "normal" else "exact"
-            u, n0, n1 = reference.count_runs(tested >= np.median(tested))
-            p = reference.runs_p_value(u, n0, n1, alternative=alternative, method=m)
-        counts = p <= alpha and (not fall or alternative != "less" or reference.fell(tested))
+            u, n0, n1 = twins.count_runs(tested >= np.median(tested))
+            p = twins.runs_p_value(u, n0, n1, alternative=alternative, method=m)
+        counts = p <= alpha and (not fall or alternative != "less" or twins.fell(tested))
         streak = streak + 1 if counts else 0
         if streak >= patience and n >= (min_bounds or 0):
             return n

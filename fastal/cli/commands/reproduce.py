@@ -6,14 +6,13 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fastal.cli.arguments import add_store, add_study_options, integer_argument
+from fastal.cli.arguments import add_store, add_study_options
 from fastal.cli.interrupted import kept_at_the_end, kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
-from fastal.studies.names import CRITERIA, DATASETS, SIMULATORS
+from fastal.paper.names import CRITERIA, DATASETS
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
-    from fastal.studies.decision import DecisionStudy
 
 _REPRODUCE = """\
 Computes the experiments of the paper anew (Ishibashi & Hino, AISTATS 2020). Its data sets are
@@ -61,52 +60,21 @@ def add_reproduce(commands: Commands) -> None:
 
     tightness = parts.add_parser(
         "tightness",
-        help="the gap of the expected error at each label, and its bound",
+        help="Figure 2: the gap of the expected error at each label, and its bound",
         allow_abbrev=False,
     )
     add_study_options(tightness, out=".")
     tightness.set_defaults(run=_tightness, kept=kept_at_the_end, broken_pipe_status=0)
 
-    decision = parts.add_parser(
-        "decision",
-        help="beyond the paper: what a stop leaves unused, and whether StillToCome keeps its share",
+    refits = parts.add_parser(
+        "refits",
+        help="section 5.3: hyper-parameters fitted on the way, bounds as they come or all anew",
         allow_abbrev=False,
     )
-    add_study_options(decision, out=None)
-    decision.add_argument(
-        "--pool",
-        type=integer_argument(2),
-        nargs="+",
-        default=[100, 400],
-        metavar="N",
-        help="points in a pool, one number or several (default: 100 400)",
-    )
-    add_store(decision, "DIR")
-    _add_names(decision, "datasets", (*DATASETS, *SIMULATORS))
-    decision.set_defaults(run=_decision, kept=kept_in_store, broken_pipe_status=0)
-
-    campaign = parts.add_parser(
-        "campaign",
-        help="beyond the paper: the same when nobody knows the hyper-parameters",
-        allow_abbrev=False,
-    )
-    add_study_options(campaign, out=None, runs=20)
-    campaign.add_argument(
-        "--pool",
-        type=integer_argument(6),
-        nargs="+",
-        default=[100, 300],
-        metavar="N",
-        help="points in a pool, one number or several (default: 100 300)",
-    )
-    add_store(campaign, "DIR")
-    campaign.add_argument(
-        "--estimator",
-        choices=("weak", "plain"),
-        help="fit with the weak prior, or by the restricted likelihood alone (default: as `learn`)",
-    )
-    _add_names(campaign, "datasets", DATASETS)
-    campaign.set_defaults(run=_campaign, kept=kept_in_store, broken_pipe_status=0)
+    add_study_options(refits, out=None, runs=20)
+    add_store(refits, "DIR")
+    _add_names(refits, "datasets", DATASETS)
+    refits.set_defaults(run=_refits, kept=kept_in_store, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
@@ -140,7 +108,7 @@ def _names(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, .
 
 def _table1(arguments: argparse.Namespace) -> int:
     with library_errors():
-        from fastal.studies.table_one import table1
+        from fastal.paper.table_one import table1
 
         table = table1(*_names(arguments), store=arguments.store, **study_settings(arguments))
         print(table)
@@ -158,9 +126,9 @@ def _table1(arguments: argparse.Namespace) -> int:
 
 def _figure1(arguments: argparse.Namespace) -> int:
     with library_errors():
+        from fastal.paper.table_one import outcomes
         from fastal.plotting.figure_one import figure1
         from fastal.plotting.style import require_matplotlib
-        from fastal.studies.table_one import outcomes
 
         require_matplotlib()
         found = outcomes(*_names(arguments), store=arguments.store, **study_settings(arguments))
@@ -170,9 +138,9 @@ def _figure1(arguments: argparse.Namespace) -> int:
 
 def _tightness(arguments: argparse.Namespace) -> int:
     with library_errors():
+        from fastal.paper.bound_gap import tightness
         from fastal.plotting.bound_gap import tightness_figure
         from fastal.plotting.style import require_matplotlib
-        from fastal.studies.bound_gap import tightness
 
         require_matplotlib()
         found = tightness(**study_settings(arguments))
@@ -182,58 +150,16 @@ def _tightness(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _decision(arguments: argparse.Namespace) -> int:
+def _refits(arguments: argparse.Namespace) -> int:
     with library_errors():
-        from fastal.studies.decision import decision_study
+        from fastal.paper.new_parameters import two_ways
 
+        chosen = _chosen(arguments.datasets, DATASETS)
+        found = two_ways(chosen, store=arguments.store, **study_settings(arguments))
+        print(found)
         if arguments.out is not None:
-            from fastal.plotting.style import require_matplotlib
-
-            require_matplotlib()
-        found = decision_study(
-            _chosen(arguments.datasets, (*DATASETS, *SIMULATORS)),
-            pools=list(dict.fromkeys(arguments.pool)),
-            store=arguments.store,
-            **study_settings(arguments),
-        )
-        _show(found, arguments.out, "decision")
+            write_files(arguments.out, {"refits.txt": partial(_write_text, f"{found}\n")})
     return 0
-
-
-def _campaign(arguments: argparse.Namespace) -> int:
-    with library_errors():
-        from fastal.studies.campaign import campaign_study
-
-        if arguments.out is not None:
-            from fastal.plotting.style import require_matplotlib
-
-            require_matplotlib()
-        found = campaign_study(
-            _chosen(arguments.datasets, DATASETS),
-            pools=list(dict.fromkeys(arguments.pool)),
-            store=arguments.store,
-            estimator=arguments.estimator,
-            **study_settings(arguments),
-        )
-        _show(found, arguments.out, "campaign")
-    return 0
-
-
-def _show(found: DecisionStudy, folder: str | None, name: str) -> None:
-    """Print a study; write it to the files of a folder, if there is one."""
-    print(found)
-    if folder is not None:
-        from fastal.plotting.decision import decision_figure
-
-        write_files(
-            folder,
-            {
-                f"{name}.csv": found.to_csv,
-                f"{name}.txt": partial(_write_text, f"{found}\n"),
-                f"{name}.md": partial(_write_text, found.to_markdown()),
-                f"{name}.svg": decision_figure(found).savefig,
-            },
-        )
 
 
 def _write_text(text: str, path: str) -> None:

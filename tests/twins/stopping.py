@@ -43,12 +43,6 @@ def still_to_come(
     -------
     list of float
         One value per bound; NaN where it is not defined.
-
-    Examples
-    --------
-    >>> from fastal.reference import still_to_come
-    >>> still_to_come([1.0] * 10, 20)[-1]
-    0.5
     """
     sums = [Fraction(0)]  # of the first t bounds, exactly
     for r in bounds:

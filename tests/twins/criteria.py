@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastal.reference.bound import gaussian_kl
+from twins.bound import gaussian_kl
 
 if TYPE_CHECKING:
-    from fastal.reference.models import GaussianProcess
+    from twins.models import GaussianProcess
 
 
 def expected_loss(gp: GaussianProcess, X: ArrayLike, y: ArrayLike) -> float:

@@ -14,19 +14,15 @@ from fastal._types import Array
 from fastal.bound import bound_constant
 from fastal.learning.run import learn
 from fastal.models.classifier import LaplaceClassifier
+from fastal.paper.protocol import campaigns, check_runs, problem
+from fastal.paper.text import wrapped
 from fastal.stopping.budget import FixedBudget
-from fastal.studies.protocol import (
-    TIGHTNESS_POOL,
-    TIGHTNESS_TEST,
-    campaigns,
-    check_runs,
-    problem,
-)
-from fastal.studies.text import reporter, wrapped
 
 TASKS = ("regression", "classification")
 
 CLASSIFIER_FIT_ROWS = 200
+
+TIGHTNESS_POOL, TIGHTNESS_TEST = 50, 1950
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Tightness:
 def tightness(
     runs: int = 100, seed: int = 0, *, tasks: Sequence[str] = TASKS, jobs: int | None = None,
     progress: bool = False, report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None,
 ) -> list[Tightness]:  # fmt: skip
     """Measure the gap of the expected error at each label, and its bound (Appendix C).
 
@@ -83,8 +78,6 @@ def tightness(
         Whether to show progress bars.
     report : callable, optional
         Called with a progress message before each step.
-    tell : callable, optional
-        Old name of `report`; deprecated.
 
     Returns
     -------
@@ -101,9 +94,9 @@ def tightness(
     for task in tasks:
         check.option("tasks", task, TASKS)
     found = []
-    say = reporter(report, tell)
     for task in tasks:
-        say(f"{task}: {count} runs")
+        if report is not None:
+            report(f"{task}: {count} runs")
         if task == "regression":
             found.append(_regression_tightness(count, seed, jobs, progress))
         else:

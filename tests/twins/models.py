@@ -6,40 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fastal._types import Array
-from fastal.reference.bound import gaussian_kl, gp_kl, gp_prior_kl
+from twins.bound import gaussian_kl, gp_kl, gp_prior_kl
 
-
-def dense_posterior(gp: Any, X: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Return posterior mean and variance for few labels, without anything compiled.
-
-    A first use of ``run.gp`` compiles for seconds; for some dozen labels a dense solve does.
-
-    Parameters
-    ----------
-    gp : GaussianProcess
-        The parameters; its labels do not count.
-    X, y : array, shapes (n, d) and (n,)
-        The labels.
-    at : array, shape (m, d)
-        Inputs.
-
-    Returns
-    -------
-    mean, var : array, shape (m,)
-        Posterior mean and variance of f (without noise).
-    """
-    from fastal import reference
-
-    twin = reference.GaussianProcess(gp.lengthscale, amplitude=gp.amplitude, kernel=gp.kernel)
-    cross = twin.covariance(at, X)
-    A = twin.covariance(X, X) + gp.noise * np.eye(len(X))
-    solved = np.linalg.solve(A, np.column_stack((y - gp.mean, cross.T)))
-    mean = gp.mean + cross @ solved[:, 0]
-    var = gp.amplitude - np.einsum("ij,ji->i", cross, solved[:, 1:])
-    return mean, np.maximum(var, 0.0)
+Array = NDArray[np.float64]
 
 
 class GaussianProcess:

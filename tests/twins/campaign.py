@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fastal._types import Array
-from fastal.reference.bound import gp_kl
-from fastal.reference.models import GaussianProcess, weak_log_posterior
-from fastal.reference.stopping import still_to_come, window_of
+from twins.bound import gp_kl
+from twins.models import GaussianProcess, weak_log_posterior
+from twins.stopping import still_to_come, window_of
+
+Array = NDArray[np.float64]
 
 # The box of a fit, l / sqrt(d) and g, in logarithms; at an edge of l it confirms nothing.
 LOW = math.log(0.05), math.log(1e-4)
@@ -28,6 +30,27 @@ class Fit(NamedTuple):
     amplitude: float
     mean: float
     at_edge: bool
+
+
+def downhill(value: Callable[[Array], float], start: Array) -> Array:
+    """Return a minimum in the box: the best of 5 x 5 points around the last, ever closer together.
+
+    The points are half as far apart whenever the middle one is the best.
+    """
+    at, least, step = start, value(start), 0.5
+    while step > 1e-9:
+        around = [
+            np.clip(at + step * np.array([i, j]), LOW, HIGH)
+            for i in range(-2, 3)
+            for j in range(-2, 3)
+        ]
+        values = [value(point) for point in around]
+        if min(values) < least:
+            least = min(values)
+            at = around[values.index(least)]
+        else:
+            step /= 2
+    return at
 
 
 def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | None = None) -> Fit:
@@ -47,8 +70,6 @@ def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | Non
     Fit
         The hyper-parameters there.
     """
-    from scipy.optimize import minimize
-
     d = features or Z.shape[1]
     unit = float(np.std(y))
 
@@ -62,13 +83,7 @@ def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | Non
         for v in np.linspace(LOW[1] + 0.2, HIGH[1] - 0.2, 6)
     ]
     starts = sorted(grid, key=value)[:8]
-    box = list(zip(LOW, HIGH, strict=True))
-    settings = {"xatol": 1e-9, "fatol": 1e-13, "maxiter": 1000}
-    ends = [
-        minimize(value, start, method="Nelder-Mead", bounds=box, options=settings).x
-        for start in starts
-    ]
-    u, v = min(ends, key=value)
+    u, v = min((downhill(value, start) for start in starts), key=value)
     scale, g = math.exp(u) * math.sqrt(d), math.exp(v)
     _, mean, amplitude = weak_log_posterior(Z, y, scale, g, kernel=kernel, features=d)
     at_edge = bool(u <= LOW[0] + EDGE or u >= HIGH[0] - EDGE)

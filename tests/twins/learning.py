@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastal.reference.bound import gp_kl
+from twins.bound import gp_kl
 
 
 def select(

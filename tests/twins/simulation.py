@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastal.reference.bound import gp_kl
-from fastal.reference.runs import fell, runs_test
+from twins.bound import gp_kl
+from twins.runs import fell, runs_test
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""The experiments of the paper: Table 1, Figure 1, and the tightness of the bound.
+"""The protocol of the paper's experiments: data, fits and campaigns.
 
 Ishibashi & Hino, "Stopping criterion for active learning based on deterministic generalization
 bounds", AISTATS 2020. `docs/paper.md` maps the paper to this library. The text leaves details open;
@@ -30,14 +30,12 @@ from fastal._types import Array, Ints
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.measures import crossing_counts
 from fastal.models.gp import GaussianProcess
+from fastal.paper.names import DATASETS
 from fastal.simulation.campaigns import simulate
 from fastal.stopping.stopper import Stopper
-from fastal.studies.names import DATASETS
-from fastal.studies.text import reporter
 
 if TYPE_CHECKING:
     from fastal.simulation.result import Simulation
-    from fastal.stopping.criterion import Criterion
 
 # Thresholds tried on the reference set (section 5.3).
 REFERENCE = "airfoil"
@@ -97,22 +95,7 @@ def standardise(values: Array) -> Array:
 
 
 def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProcess:
-    """Return the process whose parameters suit some rows best (section 5.3).
-
-    Parameters
-    ----------
-    X, y : ndarray
-        All data.
-    rows : int
-        How many rows to fit on, drawn at random; at least 2.
-    seed : int
-        Seed of that draw, and of the starts.
-
-    Returns
-    -------
-    GaussianProcess
-        Without labels.
-    """
+    """Return the process whose parameters suit some rows, drawn at random, best (section 5.3)."""
     rows, seed = check.count("rows", rows, 2), check.seed("seed", seed)
     chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
     with one_blas_thread():  # the same digits on any number of cores
@@ -122,69 +105,41 @@ def fit(X: Array, y: Array, rows: int = FIT_ROWS, seed: int = 0) -> GaussianProc
 
 
 def problem(name: str, seed: int = 0) -> Problem:
-    """Load and prepare a data set of the paper.
-
-    Parameters
-    ----------
-    name : str
-        One of `DATASETS`.
-    seed : int
-        Seed of the fit.
-
-    Returns
-    -------
-    Problem
-        Ready for `campaigns`.
+    """Load and prepare a data set of the paper; the seed is that of the fit.
 
     Examples
     --------
-    >>> from fastal.studies.protocol import problem
+    >>> from fastal.paper import problem
     >>> artificial = problem("artificial")
     >>> artificial.X.shape, artificial.pool_size
     ((2000, 1), 50)
     """
-    check.option("name", name, DATASETS)
     seed = check.seed("seed", seed)
+    X, y = load(name)
     if name == "artificial":
-        X, y = data.artificial()
         return Problem(name, X, y, ARTIFICIAL_POOL, fit(X, y, ARTIFICIAL_FIT_ROWS, seed))
-    X, y = data.load(name)
     X, y = standardise(X), standardise(y)
     return Problem(name, X, y, POOL, fit(X, y, FIT_ROWS, seed))
+
+
+def load(name: str) -> tuple[Array, Array]:
+    """Return inputs and labels of a data set of the paper, in their own units."""
+    check.option("name", name, DATASETS)
+    return data.artificial() if name == "artificial" else data.load(name)
 
 
 def problems(
     names: Sequence[str], seed: int = 0, *, jobs: int | None = None,
     report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None,
 ) -> list[Problem]:  # fmt: skip
-    """Load and prepare several data sets, their fits side by side.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Some of `DATASETS`.
-    seed : int
-        Seed of the fits.
-    jobs : int, optional
-        Threads, as in `simulate`; they change nothing.
-    report : callable, optional
-        Called with a progress message before each step.
-    tell : callable, optional
-        Old name of `report`; deprecated.
-
-    Returns
-    -------
-    list of Problem
-        In the order of `names`.
-    """
+    """Load and prepare several data sets, their fits side by side."""
     from joblib import effective_n_jobs
 
     for name in names:
         check.option("names", name, DATASETS)
     seed, threads = check.seed("seed", seed), check.jobs("jobs", jobs)
-    say = reporter(report, tell)
-    say(f"fitting length scale and noise: {', '.join(names)}")
+    if report is not None:
+        report(f"fitting length scale and noise: {', '.join(names)}")
     with one_blas_thread():
         return map_blocks(lambda name: problem(name, seed), names, effective_n_jobs(threads))
 
@@ -201,14 +156,11 @@ class Campaigns(NamedTuple):
     histories : dict
         Measures of the other criteria, shape (n_runs, pool_size - 1): the first is that after two
         labels.
-    more_stops : ndarray of int, shape (n_runs, k)
-        Labels at the stop of further criteria, or the pool's size.
     """
 
     problem: Problem
     result: Simulation
     histories: dict[str, Array]
-    more_stops: Ints
 
     def stops(self, criterion: str, threshold: float) -> Ints:
         """Return the labels of each run at a criterion's first crossing, or the pool's size."""
@@ -226,45 +178,23 @@ class Campaigns(NamedTuple):
 
 def campaigns(
     problem: Problem, runs: int = 100, seed: int = 0, *, others: bool = True,
-    more: Sequence[Criterion] = (), jobs: int | None = None, progress: bool = False,
-    store: str | None = None,
+    jobs: int | None = None, progress: bool = False, store: str | None = None,
 ) -> Campaigns:  # fmt: skip
-    """Run the campaigns of one data set.
+    """Run the campaigns of one data set, each to the end of its pool.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data set.
-    runs : int
-        Number of runs.
-    seed : int
-        Seed of the pools.
-    others : bool
-        Whether to compute the measures of the other criteria.
-    more : sequence of criteria
-        Further ones, to be run beside them.
-    jobs : int, optional
-        Threads, as in `simulate`; they change nothing.
-    progress : bool
-        Whether to show a progress bar.
-    store : str, optional
-        File that keeps finished runs, as in `simulate`.
-
-    Returns
-    -------
-    Campaigns
-        All runs go on to the end of the pool.
+    `others` says whether to compute the measures of the other criteria; the rest is as in
+    `simulate`.
     """
     measured = MEASURED if check.flag("others", others) else ()
     size = min(check.count("pool_size", problem.pool_size, 1), len(problem.y))
-    count = check_runs(runs, 2 * size + len(measured) * (size + 1) + len(more))
+    count = check_runs(runs, 2 * size + len(measured) * (size + 1))
     seed, jobs = check.seed("seed", seed), check.jobs("jobs", jobs)
     result = simulate(
         problem.X,
         problem.y,
         gp=problem.gp,
         stopper=Stopper(fall=False),  # the letter of the paper
-        criteria=(*measured, *more),
+        criteria=measured,
         n_runs=count,
         pool_size=problem.pool_size,
         seed=seed,
@@ -279,25 +209,11 @@ def campaigns(
         # The range of the loss is that of the labels in the pool, which differs between runs.
         ranges = np.array([np.ptp(problem.y[result.pool(run)]) for run in range(count)])
         histories["pac_bayes"] = histories["pac_bayes"] + ranges[:, None] ** 2 / 2
-    stops = result.criteria_stops[:, len(measured) :]
-    return Campaigns(problem, result, histories, np.where(stops < 0, result.pool_size, stops))
+    return Campaigns(problem, result, histories)
 
 
 def store_file(folder: str | os.PathLike[str] | None, name: str) -> str | None:
-    """Return the file of a study's folder that keeps some runs; None without a folder.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Made if need be.
-    name : str
-        What the runs are.
-
-    Returns
-    -------
-    str or None
-        For `simulate`.
-    """
+    """Return the file of a folder, made if need be, that keeps some runs; None without one."""
     if folder is None:
         return None
     if not isinstance(folder, str | os.PathLike):
@@ -318,46 +234,22 @@ def check_runs(runs: object, width: int = 2 * ARTIFICIAL_POOL) -> int:
 
 
 def first_crossings(histories: Array, thresholds: Array, rises: bool = False) -> Ints:
-    """Return the labels at the first crossing of each threshold in each run.
+    """Return the labels at the first crossing of each threshold in each run: (thresholds, runs).
 
-    Parameters
-    ----------
-    histories : ndarray, shape (runs, n)
-        Measures; the first is that after two labels. NaN crosses nothing.
-    thresholds : ndarray, shape (k,)
-        Thresholds.
-    rises : bool
-        Whether a crossing is to at least the threshold, instead of at most.
-
-    Returns
-    -------
-    ndarray of int, shape (k, runs)
-        Between 2 and n + 1, which is also the answer if there is no crossing.
+    The first of the n measures of a run is that after two labels; NaN crosses nothing. Without a
+    crossing the answer is n + 1, the whole pool.
     """
-    counts = crossing_counts(histories, thresholds, check.flag("rises", rises))
+    counts = crossing_counts(histories, thresholds, rises)
     stops: Ints = np.minimum(counts + 1, histories.shape[1] + 1)
     return stops
 
 
-def best_threshold(criterion: str, reference: Campaigns, tried: Array | None = None) -> float:
+def best_threshold(criterion: str, reference: Campaigns) -> float:
     """Return the threshold with the least mean e_stop on a reference set (section 5.3).
 
-    Parameters
-    ----------
-    criterion : {"pac_bayes", "cross_validation", "max_variance"}
-        Which.
-    reference : Campaigns
-        The runs to do well on.
-    tried : ndarray, optional
-        Thresholds to choose from; by default the paper's.
-
-    Returns
-    -------
-    float
-        The first of those that do equally well.
+    It is one of `N_THRESHOLDS` in the range of `SEARCHED`, the first of those that do equally well.
     """
-    if tried is None:
-        tried = np.linspace(*SEARCHED[criterion], N_THRESHOLDS)
+    tried = np.linspace(*SEARCHED[criterion], N_THRESHOLDS)
     stops = first_crossings(reference.histories[criterion], tried)
     assert reference.result.t_opt is not None
     misses = np.abs(stops - reference.result.t_opt).mean(axis=1)
@@ -368,6 +260,3 @@ def true_threshold(campaign: Campaigns) -> float:
     """Return the ground truth's threshold: mean - 2 sd of the gain of the whole pool."""
     final = campaign.histories["ground_truth"][:, -1]
     return float(final.mean() - 2 * final.std())
-
-
-TIGHTNESS_POOL, TIGHTNESS_TEST = 50, 1950

@@ -1,4 +1,4 @@
-"""The experiments of the paper, and the comparison on one's own data."""
+"""The experiments of the paper."""
 
 import csv
 import os
@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import GaussianProcess, Stopper, bound_constant, learn
+from fastal import Criterion, GaussianProcess, Stopper, bound_constant, learn, simulate
 from fastal.cli.entry import main
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.measures import first_crossing
 from fastal.datasets import artificial
-from fastal.studies import bound_gap, protocol, table_one
-from fastal.studies import names as names_module
-from fastal.studies.comparison import compare
+from fastal.paper import bound_gap, new_parameters, protocol, table_one
+from fastal.paper import names as names_module
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
@@ -31,7 +30,7 @@ def quick_fits(request, monkeypatch):
         monkeypatch.setattr(protocol, "FIT_ROWS", 100)
         monkeypatch.setattr(protocol, "ARTIFICIAL_FIT_ROWS", 100)
         monkeypatch.setattr(bound_gap, "CLASSIFIER_FIT_ROWS", 40)
-        monkeypatch.setattr(protocol, "TIGHTNESS_TEST", 100)
+        monkeypatch.setattr(bound_gap, "TIGHTNESS_TEST", 100)
 
 
 @pytest.fixture(scope="module")
@@ -229,41 +228,49 @@ def test_the_command_tightness(tmp_path, capsys):
     assert (tmp_path / "tightness.png").read_bytes().startswith(b"\x89PNG")
 
 
-def write_table(path, n=120):
-    X, y = artificial(n)
-    rows = np.column_stack([X, y])
-    path.write_text("x,y\n" + "\n".join(",".join(map(repr, row)) for row in rows.tolist()) + "\n")
+def test_the_two_ways_are_those_of_single_campaigns(monkeypatch):
+    monkeypatch.setattr(new_parameters, "ARTIFICIAL_POOL", 40)
+    kept, anew = new_parameters.two_ways(["artificial"], runs=3, seed=3).ways
+    X, y = artificial()
+    result = simulate(X, y, n_runs=3, pool_size=40, seed=3)
+    for way, stopper in (
+        (kept, new_parameters.AsBoundsCome(fall=False)),
+        (anew, Stopper(fall=False)),
+    ):
+        labels = []
+        for run in range(3):
+            rows = result.pool(run)
+            alone = learn(X[rows], y[rows], stopper=stopper, initial=np.arange(5))
+            labels.append(alone.n_labels)
+        assert way.labels == pytest.approx(np.mean(labels), rel=1e-12)
+        assert way.e_stop == pytest.approx(np.abs(labels - result.t_opt).mean(), rel=1e-12)
 
 
-def test_compare(tmp_path, capsys):
-    write_table(tmp_path / "data.csv")
-    arguments = ["--target", "y", "--runs", "6", "--quiet", "--out", str(tmp_path / "out")]
-    assert main(["compare", str(tmp_path / "data.csv"), *arguments]) == 0
+def test_bounds_that_stay_as_they_came():
+    class Fit:
+        def __init__(self, n_labels, bounds):
+            self.n_labels, self.bounds, self.at_edge = n_labels, np.array(bounds), False
+
+    class Run:
+        n_initial, bounds = 5, np.array([9.0, 9.0, 9.0, 9.0])
+        refits = (Fit(5, [1.0, 2.0]), Fit(7, [5.0, 6.0, 3.0]), Fit(8, [7.0, 7.0, 7.0, 4.0]))
+
+    rule = new_parameters.AsBoundsCome(0.5)
+    rule.stop_in(Run(), None)
+    assert rule.bounds.tolist() == [1.0, 2.0, 3.0, 4.0]
+    again = Criterion.from_dict(rule.to_dict())
+    assert isinstance(again, new_parameters.AsBoundsCome)
+    assert again.bounds.tolist() == rule.bounds.tolist()
+
+
+def test_the_command_refits(tmp_path, capsys):
+    arguments = ["--runs", "2", "--datasets", "artificial", "--quiet", "--out", str(tmp_path)]
+    assert main(["reproduce", "refits", *arguments, "--store", str(tmp_path / "kept")]) == 0
     said = capsys.readouterr().out
-    with open(tmp_path / "out" / "compare.csv", newline="") as file:
-        rows = {row["criterion"]: row for row in csv.DictReader(file)}
-    assert list(rows) == [*names_module.CRITERIA, "still_to_come_5%", "fixed_budget"]
-    for name, row in rows.items():
-        assert f"{float(row['labels']):.1f} ± " in said
-        assert 2 <= float(row["labels"]) <= 60, name
-    assert "none needed" in said
-    assert rows["proposed"]["threshold"] == "nan"
-
-
-def test_a_comparison_is_of_other_runs_than_its_thresholds():
-    X, y = artificial(150)
-    gp = GaussianProcess(1.42, 0.0026)
-    found = compare(X, y, gp=gp, runs=10, pool_size=40, seed=2)
-    again = protocol.campaigns(protocol.Problem("data", X, y, 40, gp), 10, 2)
-    assert (found.stops["proposed"] == again.result.n_labels).all()
-    tuning = protocol.campaigns(protocol.Problem("data", X, y, 40, gp), 10, 2 + 1_000_003)
-    row = {row.criterion: row for row in found.rows}
-    assert row["fixed_budget"].labels == np.ceil(np.median(tuning.result.t_opt))
-    best = tuning.misses(tuning.stops("max_variance", row["max_variance"].threshold)).mean()
-    for threshold in np.geomspace(1e-4, 1, 50):
-        assert best <= tuning.misses(tuning.stops("max_variance", threshold)).mean()
-    wanted = again.misses(again.stops("max_variance", row["max_variance"].threshold))
-    assert row["max_variance"].e_stop == wanted.mean()
+    assert (tmp_path / "refits.txt").read_text() in said
+    assert (tmp_path / "kept" / "refits-artificial.sqlite").exists()
+    assert all(way in said for way in new_parameters.WAYS)
+    assert "2.38 ± 0.58" in said
 
 
 @pytest.mark.parametrize(
@@ -275,8 +282,7 @@ def test_a_comparison_is_of_other_runs_than_its_thresholds():
         (["reproduce", "table1", "--criteria", "best"], "unknown 'best': choose from ground_truth"),
         (["reproduce", "table1", "--runs", "0"], "--runs"),
         (["reproduce", "tightness", "--jobs", "-1"], "--jobs"),
-        (["compare", "nothing.csv", "--target", "y"], "nothing.csv"),
-        (["compare", "nothing.csv"], "--target"),
+        (["reproduce", "refits", "--datasets", "iris"], "unknown 'iris': choose from artificial"),
     ],
 )
 def test_wrong_use(arguments, message, capsys, tmp_path, monkeypatch):
@@ -289,13 +295,6 @@ def test_wrong_use(arguments, message, capsys, tmp_path, monkeypatch):
 
 
 def test_data_that_cannot_be_used(tmp_path, capsys, monkeypatch):
-    write_table(tmp_path / "few.csv", 3)
-    assert main(["compare", str(tmp_path / "few.csv"), "--target", "y", "--quiet"]) == 2
-    assert "at least 15 rows are needed, got 3" in capsys.readouterr().err
-    write_table(tmp_path / "data.csv", 30)
-    big = ["--pool-size", "30", "--quiet", "--target", "y"]
-    assert main(["compare", str(tmp_path / "data.csv"), *big]) == 2
-    assert "--pool-size must be below the number of rows (30), got 30" in capsys.readouterr().err
     (tmp_path / "yacht.txt").write_text("1 2 3\n")
     monkeypatch.setenv("FASTAL_DATA", str(tmp_path))
     names = ["--datasets", "yacht", "--criteria", "proposed", "--quiet"]
@@ -311,24 +310,9 @@ def test_data_that_cannot_be_used(tmp_path, capsys, monkeypatch):
         (lambda: table_one.table1(criteria=["iris"]), "`criteria` must be one of"),
         (lambda: table_one.table1(runs=0), "`runs` must be at least 1, got 0"),
         (lambda: bound_gap.tightness(tasks=["ranking"]), "`tasks` must be one of"),
-        (lambda: compare([1.0, 2.0], [1.0, 2.0], gp=GaussianProcess()), "at least 4 rows, got 2"),
-        (lambda: compare(range(9), range(8), gp=GaussianProcess()), "`y` must"),
-        (
-            lambda: compare(range(9), range(9), gp=GaussianProcess(), pool_size=1),
-            "`pool_size` must",
-        ),
+        (lambda: new_parameters.two_ways(["iris"]), "`datasets` must be one of"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_the_old_name_of_report():
-    told, reported = [], []
-    with pytest.warns(
-        DeprecationWarning, match=r"`tell` is called `report` now; .* removed in 0\.3"
-    ):
-        protocol.problems(["artificial"], tell=told.append)
-    protocol.problems(["artificial"], report=reported.append)
-    assert told == reported == ["fitting length scale and noise: artificial"]

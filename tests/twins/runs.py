@@ -28,12 +28,6 @@ def runs_arrangements(u: int, n_below: int, n_above: int) -> int:
     -------
     int
         Exact count.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> [reference.runs_arrangements(u, 2, 2) for u in (2, 3, 4)]
-    [2, 2, 2]
     """
 
     def splits(n: int, parts: int) -> int:
@@ -99,12 +93,6 @@ def labels(x: ArrayLike) -> Any:
     -------
     array of bool
         Side of each value.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> reference.labels([3.0, 1.0, 2.0])
-    array([ True, False,  True])
     """
     values = np.asarray(x, dtype=float)
     return values >= np.median(values)
@@ -122,12 +110,6 @@ def count_runs(sides: ArrayLike) -> tuple[int, int, int]:
     -------
     tuple of int
         Runs, zeros, ones.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> reference.count_runs([True, True, False, True])
-    (3, 1, 3)
     """
     ones = [bool(side) for side in np.asarray(sides)]
     changes = sum(a != b for a, b in itertools.pairwise(ones))
@@ -146,12 +128,6 @@ def fell(x: ArrayLike) -> bool:
     -------
     bool
         False also where both mean positions are equal, or all values are on one side.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> reference.fell([5, 6, 1, 2]), reference.fell([1, 2, 5, 6]), reference.fell([1, 5, 5, 1])
-    (True, False, False)
     """
     sides = labels(x).tolist() if np.size(x) else []
     high = [i for i, side in enumerate(sides) if side]
@@ -177,12 +153,6 @@ def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "ex
     -------
     float
         p-value.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> reference.runs_test([5, 6, 7, 1, 2, 3], alternative="less")
-    0.1
     """
     u, n0, n1 = count_runs(labels(x))
     return runs_p_value(u, n0, n1, alternative=alternative, method=method)
@@ -253,12 +223,6 @@ def tied_orders(x: ArrayLike, y: ArrayLike) -> list[int]:
     list of int
         One number of runs per order of the values; values of one sample that are equal are taken
         as different, so that every order is as likely as any other.
-
-    Examples
-    --------
-    >>> from fastal import reference
-    >>> sorted(reference.tied_orders([1, 2], [2, 3]))
-    [2, 4]
     """
     both = [(float(v), 0) for v in np.asarray(x)] + [(float(v), 1) for v in np.asarray(y)]
     groups = [[side for v, side in both if v == value] for value in sorted({v for v, _ in both})]
@@ -295,15 +259,6 @@ def stopping_time(
     -------
     int or None
         Number of bounds at the stop, or None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastal import reference
-    >>> reference.stopping_time(np.repeat([5.0, 1.0], 10))
-    15
-    >>> reference.stopping_time(np.repeat([1.0, 5.0], 10)) is None
-    True
     """
     values = np.asarray(bounds, dtype=float)
     streak = 0

@@ -14,8 +14,9 @@ from fastal import _validation as check
 from fastal._threads import one_blas_thread
 from fastal._types import Array
 from fastal.models.gp import GaussianProcess
-from fastal.studies.names import SIMULATORS
-from fastal.studies.protocol import FIT_ROWS, POOL, Problem, standardise
+from fastal.paper.protocol import FIT_ROWS, POOL, Problem, standardise
+
+SIMULATORS = ("branin", "ishigami", "friedman1")
 
 ROWS = 2000  # as many as the artificial set of the paper has
 
@@ -80,13 +81,6 @@ def simulator(name: str, seed: int = 0) -> Problem:
     -------
     Problem
         Inputs and labels are standardised; the noise of the process is 1e-6.
-
-    Examples
-    --------
-    >>> from fastal.studies import simulator
-    >>> smooth = simulator("branin")
-    >>> smooth.X.shape, smooth.gp.noise
-    ((2000, 2), 1e-06)
     """
     check.option("name", name, SIMULATORS)
     rng = np.random.default_rng(check.seed("seed", seed))

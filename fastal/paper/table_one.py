@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fastal import _validation as check
 from fastal._types import Ints
-from fastal.simulation.result import mean_and_error, write_csv
-from fastal.studies.names import CRITERIA, DATASETS
-from fastal.studies.protocol import (
+from fastal.paper.names import CRITERIA, DATASETS
+from fastal.paper.protocol import (
     OTHERS,
     REFERENCE,
     SEARCHED,
+    Campaigns,
     best_threshold,
     campaigns,
     check_runs,
@@ -24,10 +24,8 @@ from fastal.studies.protocol import (
     store_file,
     true_threshold,
 )
-from fastal.studies.text import aligned, reporter, wrapped
-
-if TYPE_CHECKING:
-    from fastal.studies.protocol import Campaigns
+from fastal.paper.text import aligned, wrapped
+from fastal.simulation.result import mean_and_error, write_csv
 
 # Table 1 as printed: mean and standard error of e_stop, in the order of DATASETS.
 PRINTED = {
@@ -98,7 +96,7 @@ def outcomes(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
     report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None, store: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
 ) -> list[Outcome]:  # fmt: skip
     """Run the experiment of Table 1 and Figure 1.
 
@@ -116,8 +114,6 @@ def outcomes(
         Whether to show a progress bar for each data set.
     report : callable, optional
         Called with a progress message before each step.
-    tell : callable, optional
-        Old name of `report`; deprecated.
     store : path, optional
         A folder that keeps finished runs, made if need be. The same call with the same folder goes
         on where the last one was interrupted.
@@ -136,7 +132,7 @@ def outcomes(
     others = any(name in OTHERS for name in criteria)
     names = list(dict.fromkeys((*datasets, REFERENCE) if searched else datasets))
     done: dict[str, Campaigns] = {}
-    say = reporter(report, tell)
+    say = report or (lambda text: None)
     for prepared in problems(names, seed, jobs=jobs, report=say):
         say(f"{prepared.name}: {count} runs")
         done[prepared.name] = campaigns(
@@ -186,35 +182,17 @@ class Table1:
         return aligned(self._grid(_cell_text)) + "\n" + wrapped(LEGEND)
 
     def to_markdown(self) -> str:
-        """Return the table in Markdown.
-
-        Returns
-        -------
-        str
-            With a line that explains the cells.
-        """
+        """Return the table in Markdown, with a line that explains the cells."""
         head, *rows = self._grid(_cell_text)
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n\n" + LEGEND + "\n"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write one line per cell.
-
-        Parameters
-        ----------
-        path : path
-            File to write.
-        """
+        """Write one line per cell."""
         write_csv(path, Cell._fields, self.cells)
 
     def records_to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write one line for each run: when the error had converged, and each criterion's stop.
-
-        Parameters
-        ----------
-        path : path
-            File to write.
-        """
+        """Write one line for each run: when the error had converged, and each criterion's stop."""
         criteria = list(self.outcomes[0].stops)
         rows = []
         for outcome in self.outcomes:
@@ -241,13 +219,13 @@ def table1(
     datasets: Sequence[str] = DATASETS, criteria: Sequence[str] = CRITERIA, runs: int = 100,
     seed: int = 0, *, jobs: int | None = None, progress: bool = False,
     report: Callable[[str], object] | None = None,
-    tell: Callable[[str], object] | None = None, store: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
 ) -> Table1:  # fmt: skip
     """Compute Table 1 of the paper.
 
     Parameters
     ----------
-    datasets, criteria, runs, seed, jobs, progress, report, tell, store
+    datasets, criteria, runs, seed, jobs, progress, report, store
         As in `outcomes`.
 
     Returns
@@ -257,14 +235,14 @@ def table1(
 
     Examples
     --------
-    >>> from fastal.studies.table_one import table1
+    >>> from fastal.paper import table1
     >>> table = table1(["artificial"], ["ground_truth", "proposed"], runs=10)
     >>> [cell.criterion for cell in table.cells]
     ['ground_truth', 'proposed']
     """
-    say = reporter(report, tell)
     return Table1(
         outcomes(
-            datasets, criteria, runs, seed, jobs=jobs, progress=progress, report=say, store=store
+            datasets, criteria, runs, seed, jobs=jobs, progress=progress, report=report,
+            store=store,
         )
-    )
+    )  # fmt: skip

@@ -1,4 +1,5 @@
-# Calibration of the sequential mode; see fastal/stopping/make_sequential.py.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+# Calibration of the sequential mode; make_sequential.py compiles and uses it.
 
 from libc.stdint cimport int64_t
 from libc.string cimport memset

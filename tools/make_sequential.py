@@ -1,4 +1,7 @@
-"""Make the tables of the sequential mode: python -m fastal.stopping.make_sequential [--fall].
+"""Make the tables of the sequential mode: python tools/make_sequential.py [--fall].
+
+`calibration.pyx`, beside this script, is compiled when the script is imported; that takes Cython, a
+compiler, and fastal as it is installed.
 
 Without ``--fall`` it writes ``sequential.npz``, for a stopper with ``fall=False``; with it
 ``sequential_fall.npz``, for ``fall=True``, from the same random streams.
@@ -20,12 +23,19 @@ from __future__ import annotations
 import argparse
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyximport
 from numpy.typing import NDArray
 
-from fastal._core import calibration
+with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    hooks = pyximport.install(build_dir=folder, language_level=3)
+    import calibration
 
+    pyximport.uninstall(*hooks)
+
+TABLES = Path(__file__).parents[1] / "fastal" / "stopping"
 LONGEST = 10_000
 # Streams that are followed up to a horizon: many short ones, fewer long ones.
 BATCHES = {200: 2_000_000, 2_000: 500_000, LONGEST: 150_000}
@@ -80,10 +90,10 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the streams to simulate")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--fall", action="store_true", help="only looks count where bounds fell")
-    parser.add_argument("--out", type=Path, help="the file, if not the one beside this script")
+    parser.add_argument("--out", type=Path, help="the file, if not the one of fastal")
     options = parser.parse_args()
     name = "sequential_fall.npz" if options.fall else "sequential.npz"
-    out = options.out or Path(__file__).with_name(name)
+    out = options.out or TABLES / name
 
     columns, sizes, first = [], [], 0
     for longest, size in BATCHES.items():

@@ -1,10 +1,8 @@
-"""Tables as text and csv, means with their errors, and messages of progress."""
+"""Tables and sentences as text."""
 
 from __future__ import annotations
 
 import textwrap
-import warnings
-from collections.abc import Callable
 
 WIDTH = 100  # of what is printed
 
@@ -33,21 +31,3 @@ def wrapped(text: str) -> str:
     unbroken = text.replace(" %", "\N{NO-BREAK SPACE}%")
     lines = textwrap.fill(unbroken, WIDTH, break_long_words=False, break_on_hyphens=False)
     return lines.replace("\N{NO-BREAK SPACE}", " ")
-
-
-def plus_minus(mean: float, error: float) -> str:
-    """Return mean ± error to one decimal."""
-    return f"{mean:.1f} ± {error:.1f}"
-
-
-def reporter(
-    report: Callable[[str], object] | None, tell: Callable[[str], object] | None
-) -> Callable[[str], object]:
-    """Return what to call with messages of progress; `tell` is the old name of `report`."""
-    if tell is not None:
-        warnings.warn(
-            "`tell` is called `report` now; the old name is removed in 0.3",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-    return report or tell or (lambda text: None)
