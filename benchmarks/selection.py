@@ -15,7 +15,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-import twins
 from threadpoolctl import threadpool_limits
 
 from fastal import Stopper, stopping_time

@@ -5,7 +5,6 @@ import math
 import numpy as np
 from dense_twin import DenseTwin, covariance
 from scipy.linalg import solve
-
 from twins.stopping import still_to_come, window_of
 
 EPS = np.finfo(float).eps
