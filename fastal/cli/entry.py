@@ -16,7 +16,6 @@ from fastal.cli.commands.reproduce import add_reproduce
 from fastal.cli.commands.run import add_run
 from fastal.cli.commands.runs import add_runs
 from fastal.cli.commands.simulate import add_simulate
-from fastal.cli.commands.warm import add_warm
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
 from fastal.cli.interrupted import say_interrupted, swallowed_interrupts
@@ -151,5 +150,4 @@ def build_parser() -> argparse.ArgumentParser:
     add_reproduce(commands)
     add_runs(commands)
     add_watch(commands)
-    add_warm(commands)
     return parser

@@ -92,8 +92,3 @@ def kept_at_the_end(arguments: argparse.Namespace) -> str:
     if all(getattr(arguments, option, None) is None for option in options):
         return "nothing is kept: the same command begins anew"
     return "files that are not named above are missing or incomplete: run it again"
-
-
-def kept_in_cache(_: argparse.Namespace) -> str:
-    """Say what is left of ``fastal warm``."""
-    return "what was compiled stays in the cache: the same command goes on"
