@@ -229,9 +229,8 @@ CALLS = {
     ),
     "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
     "runs_test": Call(
-        x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, keepdims=False, continuity=False
+        x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1
     ),
-    "runs_test_2samp": Call(x=BOUNDS, y=[1.0, 2.0, 7.0], continuity=False),
     "look_level": Call(alpha=0.05, horizon=50, fall=False),
     "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False, fall=False),
     # bounds

@@ -14,7 +14,6 @@ from fastal.cli.commands.forecast import add_forecast
 from fastal.cli.commands.next import add_next
 from fastal.cli.commands.reproduce import add_reproduce
 from fastal.cli.commands.run import add_run
-from fastal.cli.commands.runs import add_runs
 from fastal.cli.commands.simulate import add_simulate
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
@@ -148,6 +147,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_simulate(commands)
     add_compare(commands)
     add_reproduce(commands)
-    add_runs(commands)
     add_watch(commands)
     return parser

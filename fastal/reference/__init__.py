@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from fastal.reference.runs import runs_pmf as runs_pmf
     from fastal.reference.runs import runs_test as runs_test
     from fastal.reference.runs import stopping_time as stopping_time
-    from fastal.reference.runs import tied_orders as tied_orders
     from fastal.reference.simulation import simulate as simulate
     from fastal.reference.stopping import levels as levels
     from fastal.reference.stopping import still_stop as still_stop
@@ -53,7 +52,7 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "runs": "runs_arrangements runs_pmf runs_cdf labels count_runs fell runs_test runs_p_value "
-        "stopping_time tied_orders",
+        "stopping_time",
         "bound": "gp_kl gp_bounds bound_constant gaussian_kl gp_prior_kl alquier_bound "
         "mcallester_bound",
         "models": "BayesianLogistic GaussianProcess LaplaceClassifier dense_posterior "

@@ -35,7 +35,7 @@ def _earliest(level: float, falling: bool, method: str, alternative: str, limit:
         # least p-value; exact ones are least for equal counts, normal ones need not be.
         for below in range(1, n // 2 + 1) if method == "normal" else (n // 2,):
             for runs in distribution.support(below, n - below):
-                if distribution.p_value(runs, below, n - below, how, by, False) <= now:
+                if distribution.p_value(runs, below, n - below, how, by) <= now:
                     return n
     return None
 

@@ -68,7 +68,6 @@ CALLS = {
     "forecast": (0, "forecast some.csv --target y --plot f.png"),
     "simulate": (0, "simulate all.csv --target y --runs 3 --store s.sqlite --out s.csv"),
     "compare": (0, "compare all.csv --target y --runs 3 --out out --store kept"),
-    "runs": (0, "runs bounds.txt"),
     "reproduce table1": (0, "reproduce table1 --runs 2 --datasets artificial --out out"),
     "reproduce figure1": (0, "reproduce figure1 --runs 2 --datasets artificial --out out"),
     "reproduce tightness": (0, "reproduce tightness --runs 1 --out out"),

@@ -56,7 +56,7 @@ NOT_WALKED = {
 RESULTS = {
     "Calibration", "Campaigns", "Cell", "ClassRow", "ClassStudy", "Comparison", "Curve", "DecisionRow", "DecisionStudy",
     "Distance", "Failure", "Forecast", "StillTrace", "Trace", "WeakFit",
-    "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTest2SampResult", "RunsTestResult", "Simulation", "Source", "StillVerdict",
+    "Outcome", "Recomputed", "Refit", "Row", "Run", "RunsTestResult", "Simulation", "Source", "StillVerdict",
     "Table1", "Tightness", "Tradeoff", "Verdict",
 }  # fmt: skip
 
@@ -175,7 +175,7 @@ def test_all_public_names_are_walked():
     # by annotation, by documentation, by way of **settings
     assert kinds["simulate", "n_runs"] == kinds["forecast", "labelled"] == "count"
     assert kinds["StopperBatch", "window"] == kinds["GaussianProcess.rewind", "n"] == "count"
-    assert kinds["runs_test", "continuity"] == "flag"
+    assert kinds["Stopper", "fall"] == "flag"
     assert kinds["learn", "y_or_oracle"] == "number"
 
 

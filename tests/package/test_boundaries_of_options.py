@@ -34,7 +34,6 @@ COMMANDS = {
     "reproduce classes": ["--runs=2", "--jobs=1", "--datasets=iris", "--pool=14"],
     "reproduce campaign": ["--runs=2", "--jobs=1", "--datasets=artificial", "--pool=10"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
-    "runs": ["bounds.txt"],
 }
 # Pictures take long: these are as good as all.
 SLOW_COMMANDS = {"reproduce figure1", "reproduce tightness"}
