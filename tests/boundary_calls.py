@@ -204,14 +204,12 @@ CALLS = {
     "StillToCome.recompute": Call(LABELLED, gp=gp, initial=1),
     "StillToCome.set_params": Call(STILL),
     "StillToCome.update": Call(UPDATE),
-    "StillToCome.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "still_to_come": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
     "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
     "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
     "Stopper.set_params": Call(STOPPER, modes=MODES),
     "Stopper.update": Call(UPDATE),
-    "Stopper.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "StopperBatch": Call(WITHOUT_NOISE, modes=MODES, n_streams=3),
     "StopperBatch.bounds": Call(stream=1),
     "StopperBatch.push": Call({"values": [1.0, 2.0, 3.0], "where": [True, True, False]}),
@@ -237,7 +235,6 @@ CALLS = {
     "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
     "bound_constant": Call(a=0.0, b=1.0),
     "bounds_of": Call(UPDATE),
-    "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
     "gp_kl": Call(UPDATE),
     "gp_bounds": Call(cov=[[1.0]], y=[0.5], noise=[0.1], mean=0.0),
@@ -246,7 +243,6 @@ CALLS = {
     "recomputed": Call(
         model=foreign_model, order=[4, 3, 2, 1, 0], X=X[:5].tolist(), y=Y[:5].tolist()
     ),
-    "update_from": Call(criterion=Stopper, model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     # criteria
     "AllOf.update": Call(UPDATE),
     "AnyOf.update": Call(UPDATE),

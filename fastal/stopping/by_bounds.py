@@ -114,11 +114,10 @@ def recompute_from(
 
 
 class ByBounds(Criterion):
-    """A criterion that takes bounds by five ways and keeps them all.
+    """A criterion that takes bounds by four ways and keeps them all.
 
-    `push` a bound or divergence, `update` with the posterior before the label, `update_from` a
-    model of another library, `observe` an input and its label with a Gaussian process, `extend` by
-    a history.
+    `push` a bound or divergence, `update` with the posterior before the label, `observe` an input
+    and its label with a Gaussian process, `extend` by a history.
 
     A subclass names its settings, and makes its compiled state in `_start`.
     """
@@ -195,31 +194,6 @@ class ByBounds(Criterion):
         if status < 0:
             return self.extend(bounds_of(mean, var, y, noise)) is not None
         return status == 1
-
-    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
-        """Take a label and the model of another library, before that is fitted to the label.
-
-        Parameters
-        ----------
-        model : object
-            A fitted model of a library that fastal knows, see `fastal.adapters`. It is asked for
-            its posterior, not changed.
-        x : array_like, shape (d,) or (m, d)
-            The input, or those of several labels.
-        y : float, or array_like of shape (m,)
-            The label, or labels in order; the bound of each is given the labels before it.
-        noise : float or array_like of shape (m,), optional
-            Noise variance of these labels, if not that of the model. The criterion's own is for
-            `update`.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        from fastal.adapters import update_from
-
-        return update_from(self, model, x, y, noise)
 
     def observe(self, x: ArrayLike, y: float) -> bool:
         """Add a label to the Gaussian process, and its bound to the criterion.

@@ -204,12 +204,6 @@ class _Composition(Criterion):
                 self._give(r)
             return self.stopped
 
-    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
-        """Give the bounds of labels to every member (see `Stopper.update_from`)."""
-        from fastal.adapters import update_from
-
-        return update_from(self, model, x, y, noise)
-
     def after_refit(
         self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
     ) -> bool:

@@ -70,7 +70,7 @@ class StillToCome(ByBounds):
     ``left = M (N - t) / (r_1 + ... + r_t + M (N - t))`` is the share of all movement that is still
     to come. Bounds fall, so this errs on the side of going on.
 
-    It has the ways in of `Stopper`: `push`, `update`, `update_from`, `observe`, `extend`.
+    It has the ways in of `Stopper`: `push`, `update`, `observe`, `extend`.
 
     Parameters
     ----------

@@ -61,9 +61,8 @@ class Trace(NamedTuple):
 class Stopper(ByBounds):
     """Says when to stop labelling, from the bounds that come with each label.
 
-    Five ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
-    label, `update_from` a model of another library, `observe` an input and its label with a
-    Gaussian process, `extend` by a history.
+    Four ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
+    label, `observe` an input and its label with a Gaussian process, `extend` by a history.
 
     Parameters
     ----------

@@ -18,7 +18,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
     "digits_ten_classes": "sklearn",
     "torch_last_layer": "torch",
-    "scikit_learn_loop": "sklearn",
     "scikit_learn_refits": "sklearn",
     "scikit_activeml_loop": "skactiveml",
 }
