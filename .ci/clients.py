@@ -51,8 +51,7 @@ LIBRARIES = (
     Library(
         "scikit-learn",
         "scikit-learn",
-        "GaussianProcessRegressor, BayesianRidge, ARDRegression; new labels of two classes: "
-        "GaussianProcessClassifier",
+        "GaussianProcessRegressor, BayesianRidge, ARDRegression",
         "sklearn",
     ),
     Library("modAL", "modAL-python", "ActiveLearner, BayesianOptimizer", "modal"),

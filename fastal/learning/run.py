@@ -183,7 +183,7 @@ class Run:
         """p-value of the runs test after each bound."""
         settings = {}
         if isinstance(self.stopper, Stopper):
-            settings = self.stopper.get_params(deep=False) | {"gp": None}
+            settings = self.stopper._arguments() | {"gp": None}
         again = Stopper(**settings)
         again.extend(self.bounds)
         return again.trace().p_values

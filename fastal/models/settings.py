@@ -68,10 +68,11 @@ class ModelSettings:
         0.1
         """
         known = self.get_params()
-        own, _ = _params.split(params, known)
-        if not own:
+        for name in params:
+            check.option("params", name, tuple(known))
+        if not params:
             return self
-        changed = type(self)(**(known | own))
+        changed = type(self)(**(known | params))
         with self._turn():
             if self.n_labels:
                 raise ValueError(

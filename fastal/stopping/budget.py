@@ -112,10 +112,6 @@ class _Counter(Criterion):
     def _why(self, stopped: bool, seen: int) -> str:
         """Return the reason after so many bounds."""
 
-    def _take_settings(self, changed: Self) -> None:
-        changed._counter.count_to(self._seen)
-        vars(self).update(vars(changed))
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._limit})"
 

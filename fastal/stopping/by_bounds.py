@@ -571,7 +571,7 @@ class ByBounds(Criterion):
             new = self._twin()  # compiled state is replaced below, and by subclasses
             vars(new).pop("_warned", None)  # of the bounds of another tracker
         else:  # of somebody's own class settings and bounds are known; it makes the rest
-            new = type(self)(**self.get_params(deep=False))
+            new = type(self)(**self._arguments())
         if new.gp is not None:
             new.gp = new.gp.copy()
         new._tracker, new._fit = self._tracker.copy(), self._fit
@@ -675,71 +675,14 @@ class ByBounds(Criterion):
             new._tracker.held = True
         return new
 
-    # scikit-learn's conventions --------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add those of `gp`, as ``gp__noise``.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-        """
-        return super().get_params(deep)
-
-    def _param_names(self) -> tuple[str, ...]:
+    def _argument_names(self) -> tuple[str, ...]:
         return (*self._settings, "gp")
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; the bounds are judged anew, from the first on.
-
-        After a refit a stop stays, since only fits decide.
-
-        Parameters
-        ----------
-        **params
-            Arguments of the constructor.
-
-        Returns
-        -------
-        Criterion
-            The criterion itself.
-        """
-        known = self.get_params(deep=False)
-        given = known | {name: value for name, value in params.items() if name in known}
-        _, inner = _params.split(params, given)
-        changed = type(self)(**given)
-        for name, values in inner.items():
-            given[name].set_params(**values)
-        changed.expect(self._expected)
-        bounds = self.bounds
-        changed._fit, changed._tracker.held = self._fit, self._fit is not None
-        self._judge_anew(changed, bounds)
-        at, said = self.stopped_at, self._at_stop
-        stays = self._fit is not None and at is not None  # only fits decide
-        if stays:
-            changed._tracker.take_stop(self._tracker)
-        tracker = self._tracker  # stays: another thread may be about to push to it
-        tracker.replace(changed._tracker, len(bounds))
-        vars(self).update(vars(changed) | {"_tracker": tracker})
-        if stays and at is not None:
-            self._note_stop(at, *said)
-        return self
-
-    def _judge_anew(self, changed: Self, bounds: Array) -> None:
-        """Give all bounds to a criterion whose settings have changed."""
-        changed._extend(bounds)
 
     def __repr__(self) -> str:
         default = type(self)()
         changed = {
             name: value
-            for name, value in self.get_params(deep=False).items()
+            for name, value in self._arguments().items()
             if value != getattr(default, name)
         }
         return _params.call_text(self, changed)

@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from fastal import _params
 from fastal import _validation as check
 from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
@@ -355,55 +354,6 @@ class _Composition(Criterion):
             if (stop is None) == (at is None)
         ]
         return at, f" {self._word} ".join(telling)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the members, and their settings by their places.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add the settings of the members: ``0__alpha`` is `alpha` of the first one.
-
-        Returns
-        -------
-        dict
-            ``members`` and settings.
-        """
-        params: dict[str, Any] = {"members": self.members}
-        if check.flag("deep", deep):
-            for i, member in enumerate(self.members):
-                params |= {f"{i}__{name}": v for name, v in member.get_params(deep=True).items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings of members, as ``set_params(**{"0__alpha": 0.01})``.
-
-        Parameters
-        ----------
-        **params
-            Settings of members by their places.
-
-        Returns
-        -------
-        Criterion
-            The combination itself.
-        """
-        places: dict[str, Any] = {str(i): member for i, member in enumerate(self.members)}
-        own, inner = _params.split(params, places)
-        for name in own:
-            raise ValueError(
-                f"`params` must name settings of members, such as '{name}__...', got {name!r}: "
-                "combine other members by & and | anew"
-            )
-        for place, values in inner.items():  # all agree before one changes
-            places[place].copy().set_params(**values)
-        for place, values in inner.items():
-            places[place].set_params(**values)
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a combination of clones of its members."""
-        return type(self)(*(_params.cloned(member) for member in self.members))
 
     def __repr__(self) -> str:
         sign = {"or": "|", "and": "&"}[self._word]

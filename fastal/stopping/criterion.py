@@ -9,7 +9,6 @@ from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from fastal import _params
 from fastal import _validation as check
 from fastal._state import FORMAT, HOMES, import_home
 from fastal._threads import lock_of
@@ -186,27 +185,12 @@ class Criterion(ABC):
         new._writing = None  # until it is needed
         return new
 
-    # scikit-learn's conventions --------------------------------------------------------------
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {name: getattr(self, name) for name in self._argument_names()}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add those of arguments that have some, as ``gp__noise``.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-        """
-        deep = check.flag("deep", deep)
-        params = {name: getattr(self, name) for name in self._param_names()}
-        return _params.nested(params) if deep else params
-
-    def _param_names(self) -> tuple[str, ...]:
-        """Return the arguments of the constructor, which are attributes too."""
+    def _argument_names(self) -> tuple[str, ...]:
+        """Return the names of the constructor's arguments, which are attributes too."""
         # the signature of __init__: our __new__, there for the lock, takes anything
         _, *found = signature(type(self).__init__).parameters.items()
         return tuple(
@@ -214,42 +198,6 @@ class Criterion(ABC):
             for name, argument in found
             if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
         )
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings, those of the constructor, by their names.
-
-        Parameters
-        ----------
-        **params
-            Settings; what was seen is judged anew, or must be forgotten first by `reset`.
-
-        Returns
-        -------
-        Criterion
-            The criterion itself.
-        """
-        known = self.get_params(deep=False)
-        own, inner = _params.split(params, known)
-        changed = type(self)(**(known | own))
-        with self._turn():
-            self._take_settings(changed)
-        for name, values in inner.items():
-            getattr(self, name).set_params(**values)
-        return self
-
-    def _take_settings(self, changed: Self) -> None:
-        """Become what `changed` is; what was seen is judged anew."""
-        if self._n_seen():
-            raise ValueError(
-                f"settings must not change after {self._n_seen()} numbers: `reset` it, or change "
-                "the settings of a clone"
-            )
-        vars(self).update(vars(changed))
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a criterion with the same settings that has seen nothing."""
-        params = self.get_params(deep=False)
-        return type(self)(**{name: _params.cloned(value) for name, value in params.items()})
 
     def _lock(self) -> OneWriter:
         """Return the lock of this criterion."""

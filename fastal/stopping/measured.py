@@ -132,15 +132,10 @@ class Measured(Criterion):
         return at, f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
 
     def __repr__(self) -> str:
-        return _params.call_text(self, self.get_params(deep=False))
+        return _params.call_text(self, self._arguments())
 
-    def _param_names(self) -> tuple[str, ...]:
+    def _argument_names(self) -> tuple[str, ...]:
         return self._settings
-
-    def _take_settings(self, changed: Self) -> None:
-        for measure in self._measures():
-            changed._take(measure)
-        vars(self).update({name: vars(changed)[name] for name in (*self._settings, "_steps")})
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state."""

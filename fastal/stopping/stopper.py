@@ -332,7 +332,7 @@ class Stopper(ByBounds):
         [5.0, 4.5, 4.0, 3.0]
         """
         bounds = self.bounds
-        again = type(self)(**self.get_params(deep=False) | {"gp": None})
+        again = type(self)(**self._arguments() | {"gp": None})
         p_values, medians = np.empty(len(bounds)), np.empty(len(bounds))
         for i, bound in enumerate(bounds.tolist()):
             again.push(bound)

@@ -202,7 +202,7 @@ def _criterion(arguments: argparse.Namespace) -> Stopper | StillToCome:
 
     kind = StillToCome if arguments.rule == "still" else Stopper
     try:
-        return kind(**{name: given[name] for name in kind().get_params() if name in given})
+        return kind(**{name: given[name] for name in kind()._argument_names() if name in given})
     except ValueError as error:  # an alpha or a horizon beyond the tables, a window beyond the end
         raise UserError(in_options(str(error))) from None
 
