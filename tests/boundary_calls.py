@@ -257,8 +257,6 @@ CALLS = {
     "ConfidenceDrop.update": Call(probabilities=PROBABILITIES),
     "ConfidenceGradient": Call(threshold=0.1, window=2),
     "ConfidenceGradient.update": Call(probabilities=PROBABILITIES),
-    "confidence_drop_stop": Call(probabilities=[PROBABILITIES], rounds=2),
-    "confidence_gradient_stop": Call(probabilities=[PROBABILITIES], threshold=0.1, window=2),
     "confidences": Call(p=PROBABILITIES),
     "MaxUncertainty": Call(threshold=0.1),
     "MaxUncertainty.update": Call(probabilities=PROBABILITIES),
@@ -272,25 +270,14 @@ CALLS = {
     "StabilizingPredictions.update": Call(predictions=[0, 1, 1]),
     "cohen_kappa": Call(a=[0, 1, 1], b=[0, 1, 0]),
     "cross_validation_error": Call(gp=labelled_gp, folds=3),
-    "cross_validation_errors": Call(LABELLED, gp=gp, folds=3),
     "entropies": Call(p=PROBABILITIES),
     "error_gap": Call(kl=[0.5]),
-    "error_stability_stop": Call(kl=[0.5, 0.1], threshold=0.1),
     "expected_loss": Call(LABELLED, gp=labelled_gp),
     "expected_losses": Call(LABELLED, gp=gp, X_test=X, y_test=Y),
     "first_crossing": Call(history=[0.5, 0.1], threshold=0.2, rises=False),
-    "max_uncertainty_stop": Call(
-        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
-    ),
     "max_variances": Call(gp=gp, X=X, order=[0, 1]),
-    "overall_uncertainty_stop": Call(
-        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
-    ),
     "pac_bayes_bound": Call(PAC, gp=labelled_gp),
     "pac_bayes_bounds": Call(PAC | LABELLED, gp=gp),
-    "stabilizing_predictions_stop": Call(
-        predictions=[[0, 1, 1]] * 3, cutoff=0.9, window=2, each="predictions"
-    ),
     # learning
     "ActiveLearner": Call(LEARN, X=X, refit=1.5),
     "ActiveLearner.ask": Call(n=1),

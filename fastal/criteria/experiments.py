@@ -373,28 +373,6 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
     return LabelInverses().follow(labels).cross_validation(number)
 
 
-def cross_validation_errors(
-    gp: GaussianProcess, X: ArrayLike, y: ArrayLike, folds: int = 5
-) -> Array:
-    """Return `cross_validation_error` after each label of a run, in O(t^2) per label.
-
-    Parameters
-    ----------
-    gp : GaussianProcess
-        The model; labels of its own do not count.
-    X, y : array_like
-        Inputs and labels, in order.
-    folds : int
-        Number of folds.
-
-    Returns
-    -------
-    array
-        One value per label; NaN while there are fewer than `folds`.
-    """
-    return finished_run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.INT64_MAX))
-
-
 class PACBayes(_InverseCriterion):
     """Stop when a PAC-Bayesian bound of the expected loss is small.
 

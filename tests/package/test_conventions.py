@@ -184,8 +184,6 @@ def test_a_criterion_of_ones_own():
 
     own = Every(3)
     assert own._arguments() == {"n": 3, "offset": 0}
-    own.push(1.0)
-    assert own.fresh().seen == 0
 
 
 # Columns -----------------------------------------------------------------------------------------
