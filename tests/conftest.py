@@ -22,7 +22,6 @@ pytest.register_assert_rewrite(
     "page_blocks",
     "pool_problems",
     "saved_states",
-    "shared_objects",
     "tracker_twin",
 )
 

@@ -553,7 +553,7 @@ cdef class RunsTracker:
     def extend(self, const double[::1] values not None, unsigned char[::1] out not None):
         """Push `values`; `out` of the same length receives the decision after each.
 
-        Returns `stopped_at`, as it is before another thread can change it.
+        Returns `stopped_at`.
         """
         cdef int64_t bad
         cdef int status = 0
@@ -590,15 +590,10 @@ cdef class RunsTracker:
         self.check()
         tracker_reset(self.tracker)
 
-    def replace(self, RunsTracker other not None, int64_t n_pushed):
-        """Exchange states with `other`, if this one still has `n_pushed` values.
-
-        No other thread sees half of it, and a value that one has pushed meanwhile is not lost.
-        """
+    def replace(self, RunsTracker other not None):
+        """Exchange states with `other`."""
         self.check()
         other.check()
-        if self.tracker.n_pushed != n_pushed:
-            raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
         self.tracker, other.tracker = other.tracker, self.tracker
         self.tracker.epoch = max(self.tracker.epoch, other.tracker.epoch) + 1
 

@@ -79,15 +79,14 @@ class StabilizingPredictions(Measured):
             Whether there has been a stop.
         """
         labels = check.labels("predictions", predictions).copy()
-        with self._turn():
-            last = self._before(self._steps)
-            agreement = math.nan
-            if last is not None:
-                _same_classes("predictions", labels, last)
-                agreement = cohen_kappa(last, labels)
-            stopped = self._take(agreement)
-            self._last = self._steps, labels
-            return stopped
+        last = self._before(self._steps)
+        agreement = math.nan
+        if last is not None:
+            _same_classes("predictions", labels, last)
+            agreement = cohen_kappa(last, labels)
+        stopped = self._step(agreement)
+        self._last = self._steps, labels
+        return stopped
 
     def _before(self, steps: Any) -> NDArray[Any] | None:
         """Return the predictions of the last of these steps; None after a `push`."""
@@ -121,15 +120,13 @@ class StabilizingPredictions(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._lock():  # measures and predictions of one step
-            last = self._before(self._steps)
-            return super().to_dict() | {"predictions": None if last is None else last.tolist()}
+        last = self._before(self._steps)
+        return super().to_dict() | {"predictions": None if last is None else last.tolist()}
 
     def __getstate__(self) -> Any:
-        with self._lock():
-            history, n, at = self._steps
-            steps = history[:n], n, at
-            last = self._before(self._steps)
+        history, n, at = self._steps
+        steps = history[:n], n, at
+        last = self._before(self._steps)
         return vars(self) | {"_steps": steps, "_last": None if last is None else (steps, last)}
 
     @classmethod

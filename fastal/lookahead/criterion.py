@@ -218,9 +218,8 @@ class LookAhead(Criterion):
                 "LookAhead must not have a forecast where hyper-parameters are fitted on the way: "
                 "it makes one at each fit, got one by `begin`"
             )
-        with self._turn():
-            if self._seen.fits is None:
-                self._seen = _Seen(fits=_Fits())
+        if self._seen.fits is None:
+            self._seen = _Seen(fits=_Fits())
 
     def start(self, campaign: CampaignView) -> None:
         """Make the forecast of a campaign's pool, before its first label.
@@ -243,8 +242,7 @@ class LookAhead(Criterion):
             )
         if fits is not None:
             check_repeated(campaign.points)  # now, and not at the first fit
-            with self._turn():
-                self._seen = self._seen._replace(initial=campaign.n_initial)
+            self._seen = self._seen._replace(initial=campaign.n_initial)
             return
         first = campaign.initial_rows
         ahead = self.forecast
@@ -266,9 +264,8 @@ class LookAhead(Criterion):
         if self._seen.fits is None:  # else fits see to it that labels are as expected
             residuals = campaign.residuals
             squares, compared = float(residuals @ residuals), len(residuals)
-        with self._turn():
-            self._seen = self._seen._replace(labels=labels, compared=compared, squares=squares)
-            return self.stopped
+        self._seen = self._seen._replace(labels=labels, compared=compared, squares=squares)
+        return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
         """Make a forecast under new hyper-parameters, and decide.
@@ -289,23 +286,22 @@ class LookAhead(Criterion):
         at_edge = check.flag("at_edge", at_edge)
         if self._seen.fits is None:
             self.allow_refits()
-        with self._turn():
-            seen = self._seen
-            fits = seen.fits
-            assert fits is not None
-            if fits.stop is not None:
-                return True
-            if _hyperparameters(campaign.prior) == fits.values:
-                return False  # the same fit once more
-            made, now, trouble = _next_fit(fits, campaign, at_edge)
-            bounds = max(0, now.n_labels - campaign.n_initial)
-            assert self.eps is not None
-            if now.counts <= self.eps:
-                now = now._replace(stop=bounds)
-            self._seen = _Seen(
-                made, labels=bounds, initial=campaign.n_initial, fits=now, trouble=trouble
-            )
-            return self.stopped
+        seen = self._seen
+        fits = seen.fits
+        assert fits is not None
+        if fits.stop is not None:
+            return True
+        if _hyperparameters(campaign.prior) == fits.values:
+            return False  # the same fit once more
+        made, now, trouble = _next_fit(fits, campaign, at_edge)
+        bounds = max(0, now.n_labels - campaign.n_initial)
+        assert self.eps is not None
+        if now.counts <= self.eps:
+            now = now._replace(stop=bounds)
+        self._seen = _Seen(
+            made, labels=bounds, initial=campaign.n_initial, fits=now, trouble=trouble
+        )
+        return self.stopped
 
     def pool_changed(self, campaign: CampaignView) -> None:
         """Make the forecast of a campaign anew: its pool has got more points, or fewer.
@@ -318,22 +314,21 @@ class LookAhead(Criterion):
         campaign : CampaignView
             The learner.
         """
-        with self._turn():
-            seen = self._seen
-            if seen.given or self.stopped or campaign.prior is None:
-                return
-            if seen.fits is not None and not seen.fits.values:
-                return  # there is no fit yet
-            rows = campaign.labelled
-            if len(rows) < campaign.n_initial:
-                rows = campaign.initial_rows
-            made, trouble = _forecast_now(campaign, rows)
-            fits, stops_at = seen.fits, None
-            if fits is not None:
-                fits = fits._replace(after=_share_at(made, fits.n_labels))
-            elif made is not None:
-                stops_at = self._stop_of(made)
-            self._seen = seen._replace(forecast=made, stops_at=stops_at, fits=fits, trouble=trouble)
+        seen = self._seen
+        if seen.given or self.stopped or campaign.prior is None:
+            return
+        if seen.fits is not None and not seen.fits.values:
+            return  # there is no fit yet
+        rows = campaign.labelled
+        if len(rows) < campaign.n_initial:
+            rows = campaign.initial_rows
+        made, trouble = _forecast_now(campaign, rows)
+        fits, stops_at = seen.fits, None
+        if fits is not None:
+            fits = fits._replace(after=_share_at(made, fits.n_labels))
+        elif made is not None:
+            stops_at = self._stop_of(made)
+        self._seen = seen._replace(forecast=made, stops_at=stops_at, fits=fits, trouble=trouble)
 
     def _unlatch(self) -> None:
         fits = self._seen.fits
@@ -349,9 +344,8 @@ class LookAhead(Criterion):
         if run.refits:
             return replayed(self, run)
         ahead = quiet_forecast(run.scaled.T, run.unit_process(), run.order[: run.n_initial])
-        with self._turn():
-            self._seen = self._before_labels(ahead, True)._replace(labels=len(run.bounds))
-            return self.stopped_at
+        self._seen = self._before_labels(ahead, True)._replace(labels=len(run.bounds))
+        return self.stopped_at
 
     def begin(self, forecast: Forecast) -> Self:
         """Take the forecast of a pool, before the first bound; return the criterion itself.
@@ -373,8 +367,7 @@ class LookAhead(Criterion):
 
     def _begin_with(self, forecast: Forecast, given: bool) -> Self:
         seen = self._before_labels(forecast, given)
-        with self._turn():
-            self._seen = seen
+        self._seen = seen
         return self
 
     def _before_labels(self, forecast: Forecast, given: bool) -> _Seen:
@@ -392,11 +385,10 @@ class LookAhead(Criterion):
     def push(self, r: float) -> bool:
         """Take the bound of one label, of which only the number counts."""
         check.real("r", r)
-        with self._turn():
-            if self._seen.fits is None:
-                _begun(self._seen)
-            self._seen = self._seen._replace(labels=self._seen.labels + 1)
-            return self.stopped
+        if self._seen.fits is None:
+            _begun(self._seen)
+        self._seen = self._seen._replace(labels=self._seen.labels + 1)
+        return self.stopped
 
     def update(self, mean: float, var: float, y: float, noise: float | None = None) -> bool:
         """Take one label, and compare it with what the model had expected.
@@ -416,27 +408,25 @@ class LookAhead(Criterion):
         own = None if noise is None else check.positive("noise", noise)
         d = check.real("y", y) - check.real("mean", mean)
         var = check.zero_or_more("var", var)
-        with self._turn():
-            seen = self._seen
-            ahead = _begun(seen)
-            # z^2 = d^2 / (s + noise)
-            square = d * d / (var + (ahead.noise if own is None else own))
-            if not square < math.inf:
-                raise ValueError(f"`y` is too far from `mean`, got {y} and {mean}")
-            self._seen = seen._replace(
-                labels=seen.labels + 1,
-                compared=seen.compared + 1,
-                squares=seen.squares + square,
-            )
-            return self.stopped
+        seen = self._seen
+        ahead = _begun(seen)
+        # z^2 = d^2 / (s + noise)
+        square = d * d / (var + (ahead.noise if own is None else own))
+        if not square < math.inf:
+            raise ValueError(f"`y` is too far from `mean`, got {y} and {mean}")
+        self._seen = seen._replace(
+            labels=seen.labels + 1,
+            compared=seen.compared + 1,
+            squares=seen.squares + square,
+        )
+        return self.stopped
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself.
 
         A forecast that was given by `begin` stays; one that `learn` made of its pool does not.
         """
-        with self._turn():
-            self._seen = self._seen.before_labels
+        self._seen = self._seen.before_labels
         return self
 
     def copy(self) -> Self:

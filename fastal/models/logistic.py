@@ -130,7 +130,6 @@ class BayesianLogistic(ModelSettings):
     _settings = ("n_features", "n_classes", "prior")
 
     def __init__(self, n_features: int, n_classes: int, *, prior: float = 1.0) -> None:
-        self._writing = None
         self._classes = check.count("n_classes", n_classes, 2, MOST_CLASSES)
         self._features = check.count("n_features", n_features, 1)
         self._prior = check.positive("prior", prior)
@@ -188,7 +187,7 @@ class BayesianLogistic(ModelSettings):
         return self._now.work
 
     def _take_settings(self, changed: Self) -> None:
-        vars(self).update({name: v for name, v in vars(changed).items() if name != "_writing"})
+        vars(self).update(vars(changed))
 
     # Growing.
 
@@ -223,10 +222,9 @@ class BayesianLogistic(ModelSettings):
         1
         """
         label, x = check.real("y", y), check.point(x, self._features)
-        with self._turn():  # inside: settings may have changed meanwhile
-            labels = self._labels("y", label, 1)
-            scaled = self._scaled("x", check.point(x, self._features)[None, :])
-            return float(self._append(scaled, labels)[0])
+        labels = self._labels("y", label, 1)
+        scaled = self._scaled("x", check.point(x, self._features)[None, :])
+        return float(self._append(scaled, labels)[0])
 
     def add_batch(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Add labels in order and return their bounds.
@@ -257,10 +255,9 @@ class BayesianLogistic(ModelSettings):
         """
         inputs = check.points("X", X, self._features)
         labels = self._labels("y", y, len(inputs))
-        with self._turn():  # inside: settings may have changed meanwhile
-            labels = self._labels("y", labels, len(inputs))
-            scaled = self._scaled("X", check.points("X", inputs, self._features))
-            return self._append(scaled, labels)
+        labels = self._labels("y", labels, len(inputs))
+        scaled = self._scaled("X", check.points("X", inputs, self._features))
+        return self._append(scaled, labels)
 
     def _labels(self, name: str, y: ArrayLike, size: int | None) -> Ints:
         return check.class_numbers(name, y, size, self._classes)
@@ -602,7 +599,7 @@ class BayesianLogistic(ModelSettings):
     def _without_labels(self) -> BayesianLogistic:
         """Return a model with the same parameters and no labels."""
         new = type(self).__new__(type(self))
-        vars(new).update(vars(self) | {"_writing": None})
+        vars(new).update(vars(self))
         new._now = self._empty()
         return new
 
@@ -626,18 +623,17 @@ class BayesianLogistic(ModelSettings):
         1
         """
         n = check.count("n", n)
-        with self._turn():
-            now = self._now
-            if n > now.n:
-                raise ValueError(
-                    f"`n` must be at most the number of labels, {now.n}, got {check.short_repr(n)}"
-                )
-            if n == now.n:
-                return
-            # a copy: the rows after n are written again
-            Z, y = now.Z.copy(), now.y.copy()
-            with one_blas_thread(), np.errstate(all="ignore"):
-                self._now = self._settled(Z, y, n, now.V, SLOW_EXACT)
+        now = self._now
+        if n > now.n:
+            raise ValueError(
+                f"`n` must be at most the number of labels, {now.n}, got {check.short_repr(n)}"
+            )
+        if n == now.n:
+            return
+        # a copy: the rows after n are written again
+        Z, y = now.Z.copy(), now.y.copy()
+        with one_blas_thread(), np.errstate(all="ignore"):
+            self._now = self._settled(Z, y, n, now.V, SLOW_EXACT)
 
     def _settled(self, Z: Array, y: Ints, n: int, V: Array, slow: float) -> Now:
         """Return the moment of n labels, with the curvature of their mode; V is a start."""
@@ -670,7 +666,7 @@ class BayesianLogistic(ModelSettings):
         """
         new = type(self).__new__(type(self))
         now = self._now
-        vars(new).update(vars(self) | {"_writing": None})
+        vars(new).update(vars(self))
         # inputs and labels are written to; the rest is never written again
         new._now = now._replace(Z=now.Z.copy(), y=now.y.copy())
         return new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -50,7 +50,7 @@ class Tracker(Protocol):
     def reset(self) -> None:
         """Forget all bounds."""
 
-    def replace(self, other: Any, n_pushed: int) -> None:
+    def replace(self, other: Any) -> None:
         """Exchange states with another one."""
 
     def copy(self) -> Self:
@@ -72,9 +72,6 @@ class Tracker(Protocol):
     def take_stop(self, other: Any) -> None:
         """Take over the stop of another one, as it was."""
 
-
-# How often a reader looks again when another thread has just pushed.
-RETRIES = 100
 
 # Keys of a saved criterion, besides its settings.
 STATE = ("gp", "bounds", "expected", "stopped_at", "left", "level", "evidence", "fit")
@@ -213,31 +210,16 @@ class ByBounds(Criterion):
         gp = self.gp
         if gp is None:
             raise ValueError(f"`observe` needs {type(self).__name__}(gp=...), got gp=None")
-        # What is not yet numbers may be anything: its own code runs before the turn.
         if type(x) is not np.ndarray:
             x = check.point(x, None)
         y = check.real("y", y)
-        with self._turn():
-            bounds, labels = len(self), getattr(gp, "n_labels", None)
-            r = None
-            try:
-                r = gp.add(x, y)
-                return self.push(r)
-            except BaseException as error:
-                # The label and its bound, or neither. A push that is refused takes nothing; Ctrl-C
-                # may come at any moment, and after it.
-                refused = isinstance(error, Exception)
-                alone = r is not None if refused else self._has(bounds)
-                if alone and labels is not None and gp.n_labels == labels + 1:
-                    gp.rewind(labels)
-                raise
-
-    def _has(self, n: int) -> bool:
-        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        bounds, labels = len(self), getattr(gp, "n_labels", None)
         try:
-            return len(self) == n
-        except RuntimeError:
-            return True
+            return self.push(gp.add(x, y))
+        except BaseException:  # the label and its bound, or neither
+            if labels is not None and gp.n_labels == labels + 1 and len(self) == bounds:
+                gp.rewind(labels)
+            raise
 
     def extend(self, values: Any) -> int | None:
         """Take bounds in order, as if pushed one by one.
@@ -400,38 +382,30 @@ class ByBounds(Criterion):
         check.flag("same_fit", same_fit)
         self._check_bounds("bounds", values)
         self.allow_refits()
-        with self._turn():
-            n, fit = len(self), self._fit
-            if same_fit or self._has_seen(values):
-                return self.stopped
-            # The fit before, with all labels since, must say stop, and the new one too.
-            agreed = (
-                fit is not None
-                and not fit[1]
-                and not at_edge
-                and len(values) >= fit[0]
-                and self._tracker.would_stop
-            )
-            at, said = self.stopped_at, self._at_stop
-            anew = self.copy().reset()
-            anew._tracker.held = True
-            anew._extend(values)
-            if at is not None:
-                anew._tracker.take_stop(self._tracker)
-            elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
-                anew._tracker.latch()
-            new = (len(values), at_edge)
-            try:
-                self._tracker.replace(anew._tracker, n)
-            except KeyboardInterrupt:  # heard when the bounds are replaced
-                self._fit = new
-                if at is not None:
-                    self._note_stop(at, *said)
-                raise
-            self._fit = new
-            if at is not None:
-                self._note_stop(at, *said)
+        fit = self._fit
+        if same_fit or self._has_seen(values):
             return self.stopped
+        # The fit before, with all labels since, must say stop, and the new one too.
+        agreed = (
+            fit is not None
+            and not fit[1]
+            and not at_edge
+            and len(values) >= fit[0]
+            and self._tracker.would_stop
+        )
+        at, said = self.stopped_at, self._at_stop
+        anew = self.copy().reset()
+        anew._tracker.held = True
+        anew._extend(values)
+        if at is not None:
+            anew._tracker.take_stop(self._tracker)
+        elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
+            anew._tracker.latch()
+        self._tracker.replace(anew._tracker)
+        self._fit = (len(values), at_edge)
+        if at is not None:
+            self._note_stop(at, *said)
+        return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
         """Take all bounds of a campaign anew, and decide (see `after_refit`)."""
@@ -447,19 +421,16 @@ class ByBounds(Criterion):
         """
         values = check.vector("bounds", bounds, len(self))
         self._check_bounds("bounds", values)
-        with self._turn():
-            anew = self.copy().reset()
-            anew._tracker.held = True
-            anew._extend(values)
-            anew._tracker.held = self._fit is not None
-            at, said = self.stopped_at, self._at_stop
-            if at is not None:
-                anew._tracker.take_stop(self._tracker)
-            try:
-                self._tracker.replace(anew._tracker, len(values))
-            finally:  # Ctrl-C is heard when the bounds are replaced
-                if at is not None:
-                    self._note_stop(at, *said)
+        anew = self.copy().reset()
+        anew._tracker.held = True
+        anew._extend(values)
+        anew._tracker.held = self._fit is not None
+        at, said = self.stopped_at, self._at_stop
+        if at is not None:
+            anew._tracker.take_stop(self._tracker)
+        self._tracker.replace(anew._tracker)
+        if at is not None:
+            self._note_stop(at, *said)
 
     def _has_seen(self, bounds: Array) -> bool:
         return self._fit is not None and np.array_equal(bounds, self.bounds)
@@ -503,14 +474,9 @@ class ByBounds(Criterion):
     @property
     def bounds(self) -> NDArray[np.float64]:
         """All bounds in order, as a new array."""
-        for _ in range(RETRIES):
-            out = np.empty(self._tracker.n_pushed)
-            try:
-                self._tracker.values(out)
-            except ValueError:  # of the length: another thread has pushed meanwhile
-                continue
-            return out
-        raise RuntimeError("another thread has pushed meanwhile: ask again")
+        out = np.empty(self._tracker.n_pushed)
+        self._tracker.values(out)
+        return out
 
     @property
     def history(self) -> NDArray[np.float64]:
@@ -586,20 +552,7 @@ class ByBounds(Criterion):
     # Compiled state, which a pickle replaces by bounds and stop.
     _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker", "_warned")
 
-    def _at_once(self, look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `look` finds while no other thread pushes."""
-        for _ in range(RETRIES):
-            tracker = self._tracker
-            before = tracker.epoch, tracker.n_pushed, tracker.stopped_at
-            found = look()
-            if (tracker.epoch, tracker.n_pushed, tracker.stopped_at) == before:
-                return found
-        raise RuntimeError("another thread has pushed meanwhile: ask again")
-
     def __getstate__(self) -> dict[str, Any]:
-        return self._at_once(self._pickled)
-
-    def _pickled(self) -> dict[str, Any]:
         own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}
         stop = (self.stopped_at or 0, *self._at_stop, self._evidence)
         return own | {"bounds": self.bounds, "stop": stop, "expected": self._expected}
@@ -620,9 +573,6 @@ class ByBounds(Criterion):
         dict
             For `from_dict`. A Gaussian process is described by its settings and labels.
         """
-        return self._at_once(self._saved)
-
-    def _saved(self) -> dict[str, Any]:
         settings = {name: _params.plain(getattr(self, name)) for name in self._settings}
         left, level = self._at_stop
         return {
@@ -649,7 +599,8 @@ class ByBounds(Criterion):
                 f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
             )
         with damaged_state():
-            return cls(**settings, gp=gp), check.finite_array("bounds", bounds)
+            made: Any = cls  # subclasses have `gp`
+            return made(**settings, gp=gp), check.finite_array("bounds", bounds)
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> ByBounds:

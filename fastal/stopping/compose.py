@@ -59,8 +59,7 @@ class _Composition(Criterion):
     @property
     def history(self) -> tuple[Any, ...]:
         """The numbers of each member."""
-        with self._lock():
-            return tuple(member.history for member in self.members)
+        return tuple(member.history for member in self.members)
 
     @property
     def left(self) -> float:
@@ -86,13 +85,12 @@ class _Composition(Criterion):
     @property
     def verdict(self) -> Decision:
         """The decision with the reasons, and the warnings, of the members that made it."""
-        with self._lock():  # all of one moment
-            said: Decision = super().verdict
-            if not said.stop:
-                return said
-            deciding = [member for member in self.members if member.stopped_at is not None]
-            found = (warning for member in deciding for warning in member.verdict.warnings)
-            return replace(said, warnings=tuple(dict.fromkeys(found)))
+        said: Decision = super().verdict
+        if not said.stop:
+            return said
+        deciding = [member for member in self.members if member.stopped_at is not None]
+        found = (warning for member in deciding for warning in member.verdict.warnings)
+        return replace(said, warnings=tuple(dict.fromkeys(found)))
 
     def extend(self, values: Any) -> int | None:
         """Give each number to every member; return the number of bounds at the stop, or None.
@@ -110,10 +108,10 @@ class _Composition(Criterion):
         numbers = check.finite_array("values", check.column_values("values", values))
         self._check_bounds("values", numbers)
         taken = [self._measure("values", value) for value in numbers.tolist()]
-        with self._turn():
-            for value in taken:
-                self._give(value)
-            return self.stopped_at
+        for value in taken:
+            for member in self.members:
+                member.push(value)
+        return self.stopped_at
 
     def _first_still(self) -> StillToCome | None:
         return first_of(self, StillToCome)
@@ -147,11 +145,6 @@ class _Composition(Criterion):
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
         r = self._measure("r", r)
-        with self._turn():
-            return self._give(r)
-
-    def _give(self, r: float) -> bool:
-        """Give one number to every member, whoever has the turn."""
         for member in self.members:
             member.push(r)
         return self.stopped
@@ -174,10 +167,9 @@ class _Composition(Criterion):
             member.start(campaign)
 
     def after_label(self, campaign: CampaignView) -> bool:
-        with self._turn():
-            for member in self.members:
-                member.after_label(campaign)
-            return self.stopped
+        for member in self.members:
+            member.after_label(campaign)
+        return self.stopped
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
         if run.refits and self._replays:
@@ -198,10 +190,10 @@ class _Composition(Criterion):
         bounds = bounds_of(mean, var, y, noise).tolist()
         for r in bounds:  # all agree to all before one is taken
             self._measure("r", r)
-        with self._turn():
-            for r in bounds:
-                self._give(r)
-            return self.stopped
+        for r in bounds:
+            for member in self.members:
+                member.push(r)
+        return self.stopped
 
     def after_refit(
         self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
@@ -227,37 +219,34 @@ class _Composition(Criterion):
                 member.after_refit(bounds)  # says why not, before any other has changed
         values = check.vector("bounds", bounds)
         self._check_bounds("bounds", values)
-        with self._turn():
-            if same_fit or self._has_seen(values):
-                return self.stopped
-            if not self.stopped:
-                self._unlatch()
-            for member in self.members:
-                member.after_refit(values, at_edge=at_edge)
+        if same_fit or self._has_seen(values):
             return self.stopped
+        if not self.stopped:
+            self._unlatch()
+        for member in self.members:
+            member.after_refit(values, at_edge=at_edge)
+        return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
         """Let every member look at a campaign that was fitted anew.
 
         Until the whole has stopped, its members are judged anew; then all stops stay.
         """
-        with self._turn():
-            bounds, stopped = campaign.bounds, self.stopped
-            for member in self.members:
-                if member._has_seen(bounds):  # before Ctrl-C came
-                    continue
-                if not stopped:
-                    member._unlatch()
-                member.refitted(campaign, at_edge=at_edge)
-            return self.stopped
+        bounds, stopped = campaign.bounds, self.stopped
+        for member in self.members:
+            if member._has_seen(bounds):
+                continue
+            if not stopped:
+                member._unlatch()
+            member.refitted(campaign, at_edge=at_edge)
+        return self.stopped
 
     def after_correction(self, bounds: ArrayLike) -> None:
         """Give every member the bounds of a campaign in which a label was wrong."""
         values = check.vector("bounds", bounds)
         self._check_bounds("bounds", values)
-        with self._turn():
-            for member in self.members:
-                member.after_correction(values)
+        for member in self.members:
+            member.after_correction(values)
 
     def pool_changed(self, campaign: CampaignView) -> None:
         """Let every member look at a pool that has got more points, or fewer."""
@@ -310,9 +299,8 @@ class _Composition(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        with self._turn():
-            for member in self.members:
-                member.reset()
+        for member in self.members:
+            member.reset()
         return self
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -343,8 +331,7 @@ class _Composition(Criterion):
         return self._said()[1]
 
     def _said(self) -> tuple[int | None, str]:
-        with self._lock():  # a Stopper cannot be asked while it takes a bound
-            said = [member._said() for member in self.members]
+        said = [member._said() for member in self.members]
         at = self.combine_stops([stop for stop, _ in said])
         # of a stop, why those stopped that did; else why the others did not
         telling = [
@@ -361,8 +348,7 @@ class _Composition(Criterion):
 
     def copy(self) -> Self:
         """Return an independent combination of copies of its members."""
-        with self._lock():
-            return self._of([member.copy() for member in self.members])
+        return self._of([member.copy() for member in self.members])
 
     def fresh(self) -> Self:
         """Return one with the same settings that has seen nothing."""
@@ -378,13 +364,11 @@ class _Composition(Criterion):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._lock():  # members with equally many numbers
-            members = [member.to_dict() for member in self.members]
+        members = [member.to_dict() for member in self.members]
         return {"kind": type(self).__name__, "version": FORMAT, "members": members}
 
     def __getstate__(self) -> Any:
-        with self._lock():  # of one moment: the members themselves would be looked at later
-            members = deepcopy(self.members)
+        members = deepcopy(self.members)
         return vars(self) | {"members": members}
 
     @classmethod

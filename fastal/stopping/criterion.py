@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from fastal import _validation as check
 from fastal._state import FORMAT, HOMES, import_home
-from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastal._core.rule import CompiledRule
-    from fastal._threads import OneWriter
     from fastal._types import Array, Bools, Ints
 
 
@@ -153,14 +151,8 @@ class Criterion(ABC):
     recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
     have.
 
-    Threads may share a criterion: numbers wait for one another, and none is lost. A class of your
-    own takes its turn by ``with self._turn():`` around what it changes.
+    A criterion belongs to one thread at a time.
     """
-
-    # Beside the attributes: `vars` is the state of a criterion, and nothing else.
-    __slots__ = ("__dict__", "__weakref__", "_writing")
-
-    _writing: OneWriter | None
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
@@ -178,43 +170,18 @@ class Criterion(ABC):
     # Whether `measures_in` looks at the fits of a run itself; else it is asked for each of them.
     sees_fits: ClassVar[bool] = False
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make a criterion."""
-        # Here, so that every criterion has a lock of its own, however it was made.
-        new = super().__new__(cls)
-        new._writing = None  # until it is needed
-        return new
-
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {name: getattr(self, name) for name in self._argument_names()}
 
     def _argument_names(self) -> tuple[str, ...]:
         """Return the names of the constructor's arguments, which are attributes too."""
-        # the signature of __init__: our __new__, there for the lock, takes anything
         _, *found = signature(type(self).__init__).parameters.items()
         return tuple(
             name
             for name, argument in found
             if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
         )
-
-    def _lock(self) -> OneWriter:
-        """Return the lock of this criterion."""
-        return self._writing or lock_of(self)
-
-    def _turn(self) -> OneWriter:
-        """Return the lock to change the criterion under (see `OneWriter.turn`)."""
-        return self._lock().turn()
-
-    def __getstate__(self) -> Any:
-        # The rule of Python, without the lock.
-        state = super().__getstate__()
-        if isinstance(state, tuple):
-            own, slots = state
-            slots = {name: value for name, value in slots.items() if name != "_writing"}
-            state = (own, slots) if slots else own
-        return state
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

@@ -67,11 +67,6 @@ class Measured(Criterion):
 
     def _step(self, measure: float) -> bool:
         """Take a measure; return whether there has been a stop."""
-        with self._turn():
-            return self._take(measure)
-
-    def _take(self, measure: float) -> bool:
-        """Take a measure, whoever has the turn."""
         history, n, at = self._steps
         del history[n:]  # of a step that was interrupted
         history.append(measure)
@@ -100,8 +95,7 @@ class Measured(Criterion):
 
     def reset(self) -> Self:
         """Forget all steps; return the criterion itself."""
-        with self._turn():
-            self._steps = [], 0, None
+        self._steps = [], 0, None
         return self
 
     @property

@@ -112,8 +112,8 @@ class Stopper(ByBounds):
 
     alpha bounds false alarms of "a shift happened", not the risk of stopping early.
 
-    One stopper belongs to one thread at a time. Two threads that share one do not crash: `push` and
-    `update` keep the GIL, and a call during another thread's `extend` raises a RuntimeError.
+    One stopper belongs to one thread at a time; a call during another thread's `extend` raises a
+    RuntimeError.
 
     Examples
     --------

@@ -81,6 +81,17 @@ def test_wrong_use(capsys, argv, message):
     assert re.search(message, one_line(capsys))
 
 
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    import fastal.cli.commands.demo as demo
+
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "_demo", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr() == ("", "fastal: interrupted\n")
+
+
 def test_as_a_process():
     done = subprocess.run([*FASTAL, "watch", "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

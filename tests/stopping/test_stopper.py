@@ -742,17 +742,6 @@ def test_integers_that_no_double_can_hold(value):
     assert stopper.bounds.tolist() == [1.0]
 
 
-def test_replacing_the_tracker_loses_no_push():
-    stopper = Stopper()
-    stopper.extend(np.arange(30.0))
-    tracker = stopper._tracker
-    other = tracker.copy()
-    tracker.push(1.0)  # as another thread would, between the copy and the exchange
-    with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
-        tracker.replace(other, 30)
-    assert len(stopper) == 31
-
-
 def test_a_lent_tracker_is_left_alone():
     stopper = Stopper()
     stopper.extend(np.arange(5.0))

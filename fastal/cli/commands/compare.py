@@ -12,7 +12,6 @@ from fastal.cli.arguments import (
 )
 from fastal.cli.criterion import load_criterion
 from fastal.cli.fitted import standardise_table
-from fastal.cli.interrupted import kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def add_compare(commands: Commands) -> None:
     )
     add_store(parser, "DIR")
     add_study_options(parser, out=None)
-    parser.set_defaults(run=_compare, kept=kept_in_store, broken_pipe_status=0)
+    parser.set_defaults(run=_compare, broken_pipe_status=0)
 
 
 def _compare(arguments: argparse.Namespace) -> int:

@@ -15,7 +15,6 @@ from fastal.cli.arguments import (
 )
 from fastal.cli.errors import UserError
 from fastal.cli.fitted import Scaling, draw_fit_rows, fit_process
-from fastal.cli.interrupted import kept_at_the_end
 from fastal.cli.output import (
     check_picture,
     file_errors,
@@ -119,7 +118,7 @@ def add_forecast(commands: Commands) -> None:
     add_seed(parser, "seed of the fit")
     add_picture(parser, "draw what is left after each label")
     add_quiet(parser)
-    parser.set_defaults(run=_forecast, kept=kept_at_the_end, broken_pipe_status=0)
+    parser.set_defaults(run=_forecast, broken_pipe_status=0)
 
 
 def _forecast(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fastal.cli.arguments import add_store, add_study_options, integer_argument
-from fastal.cli.interrupted import kept_at_the_end, kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
 from fastal.studies.names import CLASS_SETS, CRITERIA, DATASETS, SIMULATORS
 
@@ -46,7 +45,7 @@ def add_reproduce(commands: Commands) -> None:
     add_store(table1, "DIR")
     _add_names(table1, "datasets", DATASETS)
     _add_names(table1, "criteria", CRITERIA)
-    table1.set_defaults(run=_table1, kept=kept_in_store, broken_pipe_status=0)
+    table1.set_defaults(run=_table1, broken_pipe_status=0)
 
     figure1 = parts.add_parser(
         "figure1",
@@ -57,7 +56,7 @@ def add_reproduce(commands: Commands) -> None:
     add_store(figure1, "DIR")
     _add_names(figure1, "datasets", DATASETS)
     _add_names(figure1, "criteria", CRITERIA)
-    figure1.set_defaults(run=_figure1, kept=kept_in_store, broken_pipe_status=0)
+    figure1.set_defaults(run=_figure1, broken_pipe_status=0)
 
     tightness = parts.add_parser(
         "tightness",
@@ -65,7 +64,7 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(tightness, out=".")
-    tightness.set_defaults(run=_tightness, kept=kept_at_the_end, broken_pipe_status=0)
+    tightness.set_defaults(run=_tightness, broken_pipe_status=0)
 
     lookahead = parts.add_parser(
         "lookahead",
@@ -75,7 +74,7 @@ def add_reproduce(commands: Commands) -> None:
     add_study_options(lookahead, out=None)
     add_store(lookahead, "DIR")
     _add_names(lookahead, "datasets", DATASETS)
-    lookahead.set_defaults(run=_lookahead, kept=kept_in_store, broken_pipe_status=0)
+    lookahead.set_defaults(run=_lookahead, broken_pipe_status=0)
 
     decision = parts.add_parser(
         "decision",
@@ -93,7 +92,7 @@ def add_reproduce(commands: Commands) -> None:
     )
     add_store(decision, "DIR")
     _add_names(decision, "datasets", (*DATASETS, *SIMULATORS))
-    decision.set_defaults(run=_decision, kept=kept_in_store, broken_pipe_status=0)
+    decision.set_defaults(run=_decision, broken_pipe_status=0)
 
     campaign = parts.add_parser(
         "campaign",
@@ -116,7 +115,7 @@ def add_reproduce(commands: Commands) -> None:
         help="fit with the weak prior, or by the restricted likelihood alone (default: as `learn`)",
     )
     _add_names(campaign, "datasets", DATASETS)
-    campaign.set_defaults(run=_campaign, kept=kept_in_store, broken_pipe_status=0)
+    campaign.set_defaults(run=_campaign, broken_pipe_status=0)
 
     classes = parts.add_parser(
         "classes",
@@ -132,7 +131,7 @@ def add_reproduce(commands: Commands) -> None:
         help="points in a pool (default: 150)",
     )
     _add_names(classes, "datasets", CLASS_SETS)
-    classes.set_defaults(run=_classes, kept=kept_at_the_end, broken_pipe_status=0)
+    classes.set_defaults(run=_classes, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:
