@@ -181,10 +181,7 @@ class Run:
     @property
     def p_values(self) -> Array:
         """p-value of the runs test after each bound."""
-        settings = {}
-        if isinstance(self.stopper, Stopper):
-            settings = self.stopper._arguments() | {"gp": None}
-        again = Stopper(**settings)
+        again = self.stopper.fresh() if isinstance(self.stopper, Stopper) else Stopper()
         again.extend(self.bounds)
         return again.trace().p_values
 
