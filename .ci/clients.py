@@ -51,8 +51,7 @@ LIBRARIES = (
     Library(
         "scikit-learn",
         "scikit-learn",
-        "GaussianProcessRegressor, BayesianRidge, ARDRegression; new labels of two classes: "
-        "GaussianProcessClassifier",
+        "GaussianProcessRegressor, BayesianRidge, ARDRegression",
         "sklearn",
     ),
     Library("modAL", "modAL-python", "ActiveLearner, BayesianOptimizer", "modal"),
@@ -87,7 +86,7 @@ GROUPS = {
         ("scikit-learn", "scikit-activeml", "scikit-optimize", "bayesian-optimization", "optuna",
          "small-text"),
         ("tests/adapters/test_skopt.py", "tests/adapters/test_bayes_opt.py",
-         "tests/adapters/test_recompute.py", "tests/adapters/test_sklearn.py",
+         "tests/adapters/test_recompute.py",
          "tests/adapters/test_skactiveml.py", "tests/adapters/test_loops.py",
          "docs/others/optimisers.md", "docs/others/text.md",
          "examples/scikit_optimize_loop.py", "examples/optuna_loop.py",
@@ -120,7 +119,7 @@ GROUPS = {
     ),
     "oldest scikit-learn": Group(
         ("scikit-learn", "modAL-python"),
-        ("tests/adapters/test_recompute.py", "tests/adapters/test_sklearn.py",
+        ("tests/adapters/test_recompute.py",
          "tests/adapters/test_modal.py"),
         oldest=("sklearn", "modal"),
     ),

@@ -29,7 +29,6 @@ _HOME = {
     "PACBayes": "criteria.experiments",
     "Run": "learning.run",
     "RunsDistribution": "runs",
-    "RunsTest2SampResult": "runs",
     "RunsTestResult": "runs",
     "Simulation": "simulation.result",
     "StabilizingPredictions": "criteria.predictions",
@@ -46,7 +45,6 @@ _HOME = {
     "gp_kl": "bound",
     "learn": "learning.run",
     "runs_test": "runs",
-    "runs_test_2samp": "runs",
     "show_versions": "_versions",
     "simulate": "simulation.campaigns",
     "still_to_come": "stopping.still",
@@ -67,16 +65,6 @@ _MODULES = (
     "stopping",
 )
 
-# Modules of 0.1 -> the room that has their names now; removed in 0.3, until then they warn.
-_MOVED = {
-    "classifier": "models",
-    "gp": "models",
-    "learner": "learning",
-    "sequential": "stopping",
-    "stability": "criteria",
-    "stopper": "stopping",
-}
-
 __all__ = ["__version__", *_HOME, *_MODULES]
 
 
@@ -90,16 +78,6 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"fastal.{_HOME[name]}"), name)
     elif name in _MODULES:
         value = importlib.import_module(f"fastal.{name}")
-    elif name in _MOVED:
-        import warnings
-
-        room = _MOVED[name]
-        warnings.warn(
-            f"fastal.{name} is now fastal.{room}; the old name is removed in 0.3",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return importlib.import_module(f"fastal.{room}")
     else:
         raise AttributeError(f"module 'fastal' has no attribute {name!r}")
     globals()[name] = value

@@ -33,11 +33,9 @@ from .learning.run import learn as learn
 from .models.classifier import LaplaceClassifier as LaplaceClassifier
 from .models.gp import GaussianProcess as GaussianProcess
 from .runs import RunsDistribution as RunsDistribution
-from .runs import RunsTest2SampResult as RunsTest2SampResult
 from .runs import RunsTestResult as RunsTestResult
 from .runs import choose_method as choose_method
 from .runs import runs_test as runs_test
-from .runs import runs_test_2samp as runs_test_2samp
 from .simulation.campaigns import simulate as simulate
 from .simulation.result import Simulation as Simulation
 from .stopping.batch import StopperBatch as StopperBatch

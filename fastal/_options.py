@@ -5,18 +5,6 @@ from __future__ import annotations
 # Name of an option -> its number in the compiled core.
 ALTERNATIVES = {"less": 0, "greater": 1, "two-sided": 2}
 
-# A two-sided p-value: the smaller tail twice, what is at least as far from the mean, what is at
-# most as likely. Each is an alternative of its own in the core.
-TWO_SIDED = {"double": 2, "distance": 3, "likelihood": 4}
-
-# Where the runs test puts values at the cut-off.
-TIES = {"above": 0, "below": 1, "drop": 2}
-
-NAN_POLICIES = ("raise", "omit", "propagate")
-
-# Where equal values of two samples stand in their common order.
-TIES_BETWEEN = ("conservative", "average", "fewest", "most")
-
 METHODS = {"auto": 0, "exact": 1, "normal": 2}
 
 # More threads than this do not help, and a system may refuse to start them.

@@ -1,14 +1,11 @@
-"""Settings as scikit-learn has them: read, changed, cloned, and written as code."""
+"""Settings written as code and as JSON."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from numbers import Real
 from typing import Any
 
 import numpy as np
-
-from fastal import _validation as check
 
 # A longer array is written by its number of rows: nobody pastes it.
 LONGEST = 100
@@ -27,37 +24,6 @@ def call_text(thing: object, params: dict[str, Any]) -> str:
     """Return the call that makes an object of these settings."""
     said = ", ".join(f"{name}={value_text(value)}" for name, value in params.items())
     return f"{type(thing).__name__}({said})"
-
-
-def nested(params: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with those of their values, as ``name__setting``."""
-    found = dict(params)
-    for name, value in params.items():
-        if hasattr(value, "get_params") and not isinstance(value, type):
-            found |= {f"{name}__{inner}": v for inner, v in value.get_params(deep=True).items()}
-    return found
-
-
-def split(params: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part what is asked for into own settings and, by name, those of their values."""
-    own: dict[str, Any] = {}
-    inner: dict[str, dict[str, Any]] = {}
-    for name, value in params.items():
-        head, _, rest = name.partition("__")
-        if head not in known or (rest and not hasattr(known[head], "set_params")):
-            check.option("params", name, tuple(known))
-        if rest:
-            inner.setdefault(head, {})[rest] = value
-        else:
-            own[name] = value
-    return own, inner
-
-
-def cloned(value: Any) -> Any:
-    """Return a value with the same settings and nothing learnt."""
-    if hasattr(value, "__sklearn_clone__") and not isinstance(value, type):
-        return value.__sklearn_clone__()
-    return deepcopy(value)
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Threads: whose turn it is to change an object, one thread for BLAS, and blocks shared out."""
+"""Threads: one thread for BLAS, blocks shared out, and the number of cores."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from _thread import RLock, allocate_lock, start_new_thread
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NoReturn, Self
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,66 +23,6 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on this platform
         return os.cpu_count() or 1
-
-
-# All locks: one that another thread held at a fork would stay held in the child.
-_writers: set[Any] = set()
-_forget = _writers.discard
-
-# Any: the type checker knows nothing of `_is_owned`, which threading.Condition lives on.
-_Lock: Any = RLock
-_new = _Lock.__new__
-
-
-class OneWriter(_Lock):  # type: ignore[misc]
-    """Lets one thread at a time change an object, and never from within a change of its own.
-
-    ``with writer.turn():`` around a change. The lock itself is entered by the ``with`` statement,
-    in C: there is no moment at which Ctrl-C leaves it held. A copy, or what comes out of a pickle,
-    is a new one that nobody holds.
-
-    ``with writer:`` to look at an object while no other thread changes it. The thread that is
-    changing it may do so: it knows how far it is.
-    """
-
-    __slots__ = ()
-
-    # Whether this thread holds the lock; in C, for callers that count instructions.
-    is_mine = _Lock._is_owned
-
-    def __new__(cls) -> Self:
-        new: Self = _new(cls)
-        _writers.add(ref(new, _forget))
-        return new
-
-    def turn(self) -> Self:
-        """Return the lock to change the object under; other threads wait for it.
-
-        RuntimeError if this thread is inside a change already: what it changed would be lost, or
-        half of each would stay.
-        """
-        if self.is_mine():
-            self.refuse()
-        return self
-
-    def refuse(self) -> NoReturn:
-        """Say why a change must not begin."""
-        raise RuntimeError(
-            "the object is being changed: it cannot be changed again from within, by a hook "
-            "for warnings, a signal handler or another callback"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OneWriter, ()
-
-
-def lock_of(owner: Any) -> OneWriter:
-    """Give an object its lock, as ``owner._writing``, unless it has one."""
-    with _guard:
-        if owner._writing is None:
-            owner._writing = OneWriter()
-        lock: OneWriter = owner._writing
-        return lock
 
 
 # One thread for BLAS -----------------------------------------------------------------------------
@@ -188,17 +127,3 @@ def map_blocks(call: Callable[[Any], Any], starts: Iterable[Any], threads: int) 
     if errors:
         raise errors[0]
     return [found[start] for start in order]
-
-
-def _in_child() -> None:
-    """Go on after a fork, with the one thread that made it."""
-    global _guard
-    _guard = RLock()
-    for one in list(_writers):
-        writer = one()
-        if writer is not None and not writer.is_mine():
-            writer._at_fork_reinit()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

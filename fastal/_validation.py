@@ -183,12 +183,11 @@ def _missing(value: object) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], str | None]:
+def two_symbols(name: str, values: Any) -> tuple[NDArray[Any], str | None]:
     """Return real numbers or booleans as they are, and texts or categories as 0.0 and 1.0.
 
-    With them comes the text that is 1.0, None for numbers. A missing text or category is NaN, and
-    so is with `gaps` what is missing among numbers that are objects. More than two texts or
-    categories are refused.
+    With them comes the text that is 1.0, None for numbers. A missing text or category is NaN. More
+    than two texts or categories are refused.
     """
     if type(values) is np.ndarray and values.dtype.kind in "fiub":
         return values, None
@@ -223,15 +222,6 @@ def two_symbols(name: str, values: Any, *, gaps: bool) -> tuple[NDArray[Any], st
             )
         sides = [math.nan if v is None else float(v == texts[-1]) for v in flat]
         return np.array(sides).reshape(array.shape), texts[-1] if texts else ""
-    if gaps and None in flat and any(value is not None for value in flat):
-        kinds = {isinstance(value, bool | np.bool_) for value in flat if value is not None}
-        if kinds == {True}:
-            sides = [math.nan if v is None else float(v) for v in flat]
-            return np.array(sides).reshape(array.shape), None
-        numbers_only = np.array([0 if v is None else v for v in flat], dtype=object)
-        given = doubles(real_array(name, numbers_only))
-        holes = np.array([v is None for v in flat])
-        return np.where(holes, np.nan, given).reshape(array.shape), None
     if flat and all(isinstance(value, bool | np.bool_) for value in flat):  # pandas before 2.2
         return np.array(flat, dtype=np.bool_).reshape(array.shape), None
     return real_array(name, array), None

@@ -180,16 +180,12 @@ CALLS = {
     "StillToCome": Call(STILL),
     "StillToCome.observe": Call(x=[0.1, 0.2], y=0.5),
     "StillToCome.recompute": Call(LABELLED, gp=gp, initial=1),
-    "StillToCome.set_params": Call(STILL),
     "StillToCome.update": Call(UPDATE),
-    "StillToCome.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "still_to_come": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
     "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
     "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
-    "Stopper.set_params": Call(STOPPER, modes=MODES),
     "Stopper.update": Call(UPDATE),
-    "Stopper.update_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "StopperBatch": Call(WITHOUT_NOISE, modes=MODES, n_streams=3),
     "StopperBatch.bounds": Call(stream=1),
     "StopperBatch.push": Call({"values": [1.0, 2.0, 3.0], "where": [True, True, False]}),
@@ -207,16 +203,14 @@ CALLS = {
     ),
     "choose_method": Call(n_below=5, n_above=7, endless=("n_below", "n_above")),
     "runs_test": Call(
-        x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1, keepdims=False, continuity=False
+        x=[BOUNDS, BOUNDS], cutoff=5.0, axis=1
     ),
-    "runs_test_2samp": Call(x=BOUNDS, y=[1.0, 2.0, 7.0], continuity=False),
     "look_level": Call(alpha=0.05, horizon=50, fall=False),
     "false_stop_probability": Call(alpha=0.05, horizon=50, sequential=False, fall=False),
     # bounds
     "alquier_bound": Call(risk=0.1, kl=1.0, n=10, loss_range=1.0, delta=0.05, endless="n"),
     "bound_constant": Call(a=0.0, b=1.0),
     "bounds_of": Call(UPDATE),
-    "bounds_from": Call(model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     "gaussian_kl": Call(mean0=[0.0], cov0=[[1.0]], mean1=[1.0], cov1=[[2.0]], jitter=0.1),
     "gp_kl": Call(UPDATE),
     "gp_bounds": Call(cov=[[1.0]], y=[0.5], noise=[0.1], mean=0.0),
@@ -225,7 +219,6 @@ CALLS = {
     "recomputed": Call(
         model=foreign_model, order=[4, 3, 2, 1, 0], X=X[:5].tolist(), y=Y[:5].tolist()
     ),
-    "update_from": Call(criterion=Stopper, model=foreign_model, x=[[0.3]], y=[0.5], noise=0.1),
     # criteria
     "AllOf.update": Call(UPDATE),
     "AnyOf.update": Call(UPDATE),
@@ -238,8 +231,6 @@ CALLS = {
     "ConfidenceDrop.update": Call(probabilities=PROBABILITIES),
     "ConfidenceGradient": Call(threshold=0.1, window=2),
     "ConfidenceGradient.update": Call(probabilities=PROBABILITIES),
-    "confidence_drop_stop": Call(probabilities=[PROBABILITIES], rounds=2),
-    "confidence_gradient_stop": Call(probabilities=[PROBABILITIES], threshold=0.1, window=2),
     "confidences": Call(p=PROBABILITIES),
     "MaxUncertainty": Call(threshold=0.1),
     "MaxUncertainty.update": Call(probabilities=PROBABILITIES),
@@ -253,25 +244,14 @@ CALLS = {
     "StabilizingPredictions.update": Call(predictions=[0, 1, 1]),
     "cohen_kappa": Call(a=[0, 1, 1], b=[0, 1, 0]),
     "cross_validation_error": Call(gp=labelled_gp, folds=3),
-    "cross_validation_errors": Call(LABELLED, gp=gp, folds=3),
     "entropies": Call(p=PROBABILITIES),
     "error_gap": Call(kl=[0.5]),
-    "error_stability_stop": Call(kl=[0.5, 0.1], threshold=0.1),
     "expected_loss": Call(LABELLED, gp=labelled_gp),
     "expected_losses": Call(LABELLED, gp=gp, X_test=X, y_test=Y),
     "first_crossing": Call(history=[0.5, 0.1], threshold=0.2, rises=False),
-    "max_uncertainty_stop": Call(
-        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
-    ),
     "max_variances": Call(gp=gp, X=X, order=[0, 1]),
-    "overall_uncertainty_stop": Call(
-        probabilities=[PROBABILITIES] * 2, threshold=0.1, each="probabilities"
-    ),
     "pac_bayes_bound": Call(PAC, gp=labelled_gp),
     "pac_bayes_bounds": Call(PAC | LABELLED, gp=gp),
-    "stabilizing_predictions_stop": Call(
-        predictions=[[0, 1, 1]] * 3, cutoff=0.9, window=2, each="predictions"
-    ),
     # learning
     "ActiveLearner": Call(LEARN, X=X, refit=1.5),
     "ActiveLearner.ask": Call(n=1),

@@ -25,7 +25,6 @@ pytest.register_assert_rewrite(
     "programs_mirror",
     "programs_problems",
     "saved_states",
-    "shared_objects",
     "tracker_twin",
 )
 

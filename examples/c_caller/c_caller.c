@@ -3,12 +3,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <fastal.h>
-#include <stdlib.h>
 
 static const fastal_api *fastal;
 
-/* The loop itself knows no Python and holds no GIL. It saves and loads the rule once, halfway: as a
- * simulation that is restarted would. */
+/* The loop itself knows no Python and holds no GIL. */
 static int campaign(const double *mean, const double *var, const double *y, int64_t n, double noise,
                     int64_t *stopped_at, double *left)
 {
@@ -21,19 +19,6 @@ static int campaign(const double *mean, const double *var, const double *y, int6
         status = fastal->bound(mean[t], var[t], y[t], noise, &r);
         if (status == FASTAL_OK) {
             status = fastal->still_push(rule, r);
-        }
-        if (status == FASTAL_OK && t == n / 2) {
-            size_t size = 0;
-            void *saved;
-            fastal->still_save(rule, NULL, 0, &size);
-            saved = malloc(size);
-            status = saved ? fastal->still_save(rule, saved, size, &size) : FASTAL_NO_MEMORY;
-            if (status == FASTAL_OK) {
-                fastal->still_free(rule);
-                rule = NULL;
-                status = fastal->still_load(saved, size, &rule);
-            }
-            free(saved);
         }
     }
     if (status >= 0) {

@@ -1,4 +1,4 @@
-// The runs test of fastal in C++: an object that frees itself, and a state that is saved and loaded.
+// The runs test of fastal in C++: an object that frees itself.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -7,7 +7,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 static const fastal_api *fastal;
 
@@ -20,13 +19,6 @@ public:
         runs_.reset(made);
     }
 
-    explicit Runs(const std::vector<unsigned char> &saved)
-    {
-        fastal_runs *made = nullptr;
-        check(fastal->runs_load(saved.data(), saved.size(), &made));
-        runs_.reset(made);
-    }
-
     bool push(double r) { return check(fastal->runs_push(runs_.get(), r)) == FASTAL_STOP; }
 
     fastal_runs_state state() const
@@ -34,15 +26,6 @@ public:
         fastal_runs_state found;
         check(fastal->runs_query(runs_.get(), &found));
         return found;
-    }
-
-    std::vector<unsigned char> saved() const
-    {
-        std::size_t size = 0;
-        check(fastal->runs_save(runs_.get(), nullptr, 0, &size));
-        std::vector<unsigned char> buffer(size);
-        check(fastal->runs_save(runs_.get(), buffer.data(), buffer.size(), &size));
-        return buffer;
     }
 
 private:
@@ -61,7 +44,7 @@ private:
     std::unique_ptr<fastal_runs, Free> runs_;
 };
 
-// follow(bounds, alpha) -> bounds at the stop (0: none), runs, p-value, saved state
+// follow(bounds, alpha) -> bounds at the stop (0: none), runs, p-value
 static PyObject *follow(PyObject *, PyObject *args)
 {
     Py_buffer bounds;
@@ -78,12 +61,9 @@ static PyObject *follow(PyObject *, PyObject *args)
                 break;
             }
         }
-        const std::vector<unsigned char> saved = Runs(runs.saved()).saved();
         const fastal_runs_state state = runs.state();
-        result = Py_BuildValue("(LLdy#)", static_cast<long long>(state.stopped_at),
-                               static_cast<long long>(state.n_runs), state.p_value,
-                               reinterpret_cast<const char *>(saved.data()),
-                               static_cast<Py_ssize_t>(saved.size()));
+        result = Py_BuildValue("(LLd)", static_cast<long long>(state.stopped_at),
+                               static_cast<long long>(state.n_runs), state.p_value);
     } catch (const std::exception &error) {
         PyErr_SetString(PyExc_ValueError, error.what());
     }
@@ -91,28 +71,8 @@ static PyObject *follow(PyObject *, PyObject *args)
     return result;
 }
 
-// restored(saved) -> bounds, bounds at the stop, p-value
-static PyObject *restored(PyObject *, PyObject *args)
-{
-    const char *data;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(args, "y#", &data, &size)) {
-        return nullptr;
-    }
-    try {
-        const Runs runs(std::vector<unsigned char>(data, data + size));
-        const fastal_runs_state state = runs.state();
-        return Py_BuildValue("(LLd)", static_cast<long long>(state.n_bounds),
-                             static_cast<long long>(state.stopped_at), state.p_value);
-    } catch (const std::exception &error) {
-        PyErr_SetString(PyExc_ValueError, error.what());
-        return nullptr;
-    }
-}
-
 static PyMethodDef methods[] = {
     {"follow", follow, METH_VARARGS, "Push bounds until the runs test stops."},
-    {"restored", restored, METH_VARARGS, "Load a saved state and look at it."},
     {nullptr, nullptr, 0, nullptr},
 };
 

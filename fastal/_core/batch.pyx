@@ -35,7 +35,7 @@ from fastal._core.tracker cimport (
 # ---------------------------------------------------------------------------------------------
 
 cdef inline double p_less(int64_t u, int64_t n0, int64_t n1, int method) noexcept nogil:
-    return runs_p_value(u, n0, n1, LESS, method, False)
+    return runs_p_value(u, n0, n1, LESS, method)
 
 
 cdef int64_t next_critical(int64_t c, int64_t n0, int64_t n1, double level,

@@ -11,14 +11,11 @@ cdef enum Method:
     EXACT = 1
     NORMAL = 2
 
-# DISTANCE and LIKELIHOOD are other two-sided ones: what is at least as far from the mean, or at
-# most as likely. TWO_SIDED doubles the smaller tail. They differ for EXACT only.
+# TWO_SIDED doubles the smaller tail.
 cdef enum Alternative:
     LESS = 0
     GREATER = 1
     TWO_SIDED = 2
-    DISTANCE = 3
-    LIKELIHOOD = 4
 
 # What AUTO means; the normal approximation is wildly off where one count is small.
 cdef enum:
@@ -63,5 +60,5 @@ cdef double runs_logcdf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double runs_sf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double runs_logsf(int64_t u, int64_t n0, int64_t n1) noexcept nogil
 cdef double normal_quantile(double p) noexcept nogil
-cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method,
-                         bint continuity) noexcept nogil
+cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative,
+                         int method) noexcept nogil

@@ -312,133 +312,9 @@ cdef int64_t runs_ppf(double q, int64_t n0, int64_t n1) noexcept nogil:
 # ---------------------------------------------------------------------------------------------
 
 
-cdef int64_t divided(int64_t n0, int64_t n1, int64_t *rest) noexcept nogil:
-    # 4 n0 n1 / T rounded down, and the rest: bit by bit, as the product may have 80 bits
-    cdef int64_t total = n0 + n1, quotient = 0, r = 0
-    cdef int bit
-    for bit in range(40, -1, -1):
-        r = 2 * r + (n0 if (n1 >> bit) & 1 else 0)
-        quotient = 2 * quotient + r // total
-        r %= total
-    rest[0] = 4 * r % total
-    return 4 * quotient + 4 * r // total
-
-
-cdef double both_tails(int64_t low, int64_t high, int64_t n0, int64_t n1) noexcept nogil:
-    # P(U <= low) + P(U >= high)
-    cdef double total
-    if low >= high - 1:
-        return 1
-    if n0 + n1 <= INTEGERS_UP_TO:
-        total = arrangements(-1, n0, n1, True)
-        if high <= max_runs(n0, n1):
-            return (arrangements(low, n0, n1, True) + total
-                    - arrangements(high - 1, n0, n1, True)) / total
-        return arrangements(low, n0, n1, True) / total
-    return min(1.0, runs_cdf(low, n0, n1) + runs_sf(high - 1, n0, n1))
-
-
-cdef double p_by_distance(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
-    # P(|U - mean| >= |u - mean|). The mean is 1 + 2 n0 n1 / T, so that u's mirror image is
-    # 2 + 4 n0 n1 / T - u: rounded up above the mean, down below it.
-    cdef int64_t rest = 0
-    cdef int64_t whole = 2 + divided(n0, n1, &rest)
-    if 2 * u <= whole:
-        return both_tails(u, whole - u + (rest > 0), n0, n1)
-    return both_tails(whole - u, u, n0, n1)
-
-
-cdef double parity_tail(int64_t k, int odd, bint upper, int64_t n0, int64_t n1) noexcept nogil:
-    # Sum of P(U = 2 j + odd) over j <= k, or over j >= k; nothing outside the support
-    cdef int64_t last = (max_runs(n0, n1) - odd) >> 1
-    cdef double j = <double>k, term, mass, total = 0, a = <double>n0, b = <double>n1
-    if k < 1 or k > last:
-        return 0
-    term = dd_exp(log_even_mass(k, n0, n1))
-    while True:
-        # g(j) = f(j) (T - 2 j) / (2 j)
-        mass = term * (a + b - 2 * j) / (2 * j) if odd else term
-        total += mass
-        if upper:
-            if j >= last:
-                break
-            term *= (a - j) * (b - j) / (j * j)              # f(j+1) / f(j)
-            j += 1
-        else:
-            if j <= 1:
-                break
-            term *= (j - 1) * (j - 1) / ((a - j + 1) * (b - j + 1))      # f(j-1) / f(j)
-            j -= 1
-        if term * (a + b) <= NEGLIGIBLE * total:
-            break
-    return total
-
-
-cdef double p_by_likelihood(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
-    # Sum of the masses that are at most that of u. floor(U / 2) is hypergeometric, hence its masses
-    # are log-concave, and so are those of even U (times 2 k / T) and of odd U (times 1 - 2 k / T):
-    # each kind rises to its mode and falls, and what counts are both ends of it.
-    cdef int64_t i, low, high, middle, mode, last
-    cdef int odd
-    cdef double mass, total, part, level
-    if n0 + n1 <= INTEGERS_UP_TO:
-        mass = arrangements(u, n0, n1, False)
-        total = 0
-        for i in range(2, max_runs(n0, n1) + 1):
-            part = arrangements(i, n0, n1, False)
-            if part <= mass:
-                total += part
-        return total / arrangements(-1, n0, n1, False)
-    # masses are known to some units of their last digit: those that agree to 12 digits are equal
-    level = runs_pmf(u, n0, n1) * (1 + 1e-12)
-    total = 0
-    for odd in range(2):
-        last = (max_runs(n0, n1) - odd) >> 1
-        if last < 1:
-            continue
-        low, high = 1, last                     # the mode: the first k that is not below the next
-        while low < high:
-            middle = low + ((high - low) >> 1)
-            if rises(middle, odd, <double>n0, <double>n1):
-                low = middle + 1
-            else:
-                high = middle
-        mode = low
-        if runs_pmf(2 * mode + odd, n0, n1) <= level:
-            total += parity_tail(mode, odd, False, n0, n1)
-            total += parity_tail(mode + 1, odd, True, n0, n1)
-            continue
-        low, high = 0, mode                     # the last k below the mode that counts
-        while high - low > 1:
-            middle = low + ((high - low) >> 1)
-            if runs_pmf(2 * middle + odd, n0, n1) <= level:
-                low = middle
-            else:
-                high = middle
-        total += parity_tail(low, odd, False, n0, n1)
-        low, high = mode, last + 1              # the first k above it that counts
-        while high - low > 1:
-            middle = low + ((high - low) >> 1)
-            if runs_pmf(2 * middle + odd, n0, n1) <= level:
-                high = middle
-            else:
-                low = middle
-        total += parity_tail(high, odd, True, n0, n1)
-    return min(1.0, total)
-
-
-cdef bint rises(int64_t k, int odd, double a, double b) noexcept nogil:
-    # Is the mass of 2 k + odd runs below that of 2 (k + 1) + odd?
-    cdef double j = <double>k
-    cdef double ratio = (a - j) * (b - j) / (j * j)
-    if odd:
-        ratio *= (a + b - 2 * j - 2) * j / ((a + b - 2 * j) * (j + 1))
-    return ratio > 1
-
-
-cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method,
-                         bint continuity) noexcept nogil:
-    cdef double sd, d, tail, shift = 0.5 if continuity else 0.0
+cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative,
+                         int method) noexcept nogil:
+    cdef double sd, d, tail
     if min(n0, n1) == 0 or n0 + n1 == 2:
         return 1            # one arrangement, or two with as many runs: nothing can be learnt
     if resolve(method, n0, n1) == EXACT:
@@ -446,10 +322,6 @@ cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int
             return runs_cdf(u, n0, n1)
         if alternative == GREATER:
             return runs_sf(u - 1, n0, n1)
-        if alternative == DISTANCE:
-            return p_by_distance(u, n0, n1)
-        if alternative == LIKELIHOOD:
-            return p_by_likelihood(u, n0, n1)
         # the two tails sum to 1 + P(U = u): one below a half is the smaller
         tail = runs_cdf(u, n0, n1)
         if not (tail < 0.5):
@@ -458,10 +330,10 @@ cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int
     sd = sqrt(var_runs(<double>n0, <double>n1))
     d = <double>u - mean_runs(<double>n0, <double>n1)
     if alternative == LESS:
-        return normal_cdf((d + shift) / sd)
+        return normal_cdf(d / sd)
     if alternative == GREATER:
-        return normal_cdf(-(d - shift) / sd)
-    return min(1.0, 2 * normal_cdf(-max(fabs(d) - shift, 0.0) / sd))
+        return normal_cdf(-d / sd)
+    return min(1.0, 2 * normal_cdf(-fabs(d) / sd))
 
 
 cdef double normal_quantile(double p) noexcept nogil:
@@ -547,9 +419,9 @@ def support(int64_t n0, int64_t n1):
     return min_runs(n0, n1), max_runs(n0, n1)
 
 
-def p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method, bint continuity):
+def p_value(int64_t u, int64_t n0, int64_t n1, int alternative, int method):
     """Return the p-value of u runs."""
-    return runs_p_value(u, n0, n1, alternative, method, continuity)
+    return runs_p_value(u, n0, n1, alternative, method)
 
 
 def resolved_method(int64_t n0, int64_t n1):

@@ -5,11 +5,9 @@
 
 from fastal._core.distribution cimport (
     AUTO,
-    DISTANCE,
     EXACT,
     GREATER,
     LESS,
-    LIKELIHOOD,
     NORMAL,
     TWO_SIDED,
     Alternative,

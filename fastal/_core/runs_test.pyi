@@ -9,21 +9,16 @@ def test_one(
     x: _Doubles,
     cut: int,
     cutoff: float,
-    ties: int,
     alternative: int,
     method: int,
-    continuity: bool,
 ) -> int | tuple[float, float, int, int, int, float]: ...
 def test_rows(
     x: _Doubles,
     cut: int,
     cutoffs: _Doubles,
-    ties: int,
     alternative: int,
     method: int,
-    continuity: bool,
     work: _Doubles,
     floats: _Doubles,
     counts: _Ints,
 ) -> None: ...
-def tied_runs(first: _Ints, second: _Ints) -> tuple[int, int]: ...

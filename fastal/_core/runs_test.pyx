@@ -3,19 +3,11 @@
 # Layers as in distribution.pyx. Arguments are not validated here, except that test_one refuses what
 # is not finite.
 
-from libc.math cimport INFINITY, NAN, cbrt, nextafter, sqrt
+from libc.math cimport INFINITY, NAN, cbrt, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free
 
-from fastal._core.distribution cimport (
-    GREATER,
-    LESS,
-    NORMAL,
-    mean_runs,
-    resolve,
-    runs_p_value,
-    var_runs,
-)
+from fastal._core.distribution cimport mean_runs, runs_p_value, var_runs
 from fastal._core.memory cimport allocate
 from fastal._core.numeric cimport first_not_finite, midpoint
 
@@ -161,13 +153,6 @@ cdef enum Cut:
     CUT_MEDIAN = 1
     CUT_SYMBOLS = 2
 
-# Where values at the cut-off belong.
-cdef enum Ties:
-    TIES_ABOVE = 0
-    TIES_BELOW = 1
-    TIES_DROP = 2
-
-
 cdef bint two_valued(const double *x, int64_t n, double *high) noexcept nogil:
     # Are there exactly two different values? The larger one of them.
     cdef int64_t i = 1
@@ -192,70 +177,46 @@ cdef struct RowTest:
     double cutoff
 
 
-cdef double z_score(int64_t u, int64_t n0, int64_t n1, int alternative, int method,
-                    bint continuity) noexcept nogil:
+cdef double z_score(int64_t u, int64_t n0, int64_t n1) noexcept nogil:
     cdef double var = var_runs(<double>n0, <double>n1)
-    cdef double d = <double>u - mean_runs(<double>n0, <double>n1)
     if not (var > 0):
         return NAN
-    if continuity and resolve(method, n0, n1) == NORMAL:
-        # half a run towards what is expected
-        if alternative == LESS:
-            d += 0.5
-        elif alternative == GREATER:
-            d -= 0.5
-        else:
-            d -= max(min(d, 0.5), -0.5)
-    return d / sqrt(var)
+    return (<double>u - mean_runs(<double>n0, <double>n1)) / sqrt(var)
 
 
-cdef RowTest test_row(const double *x, int64_t n, int cut, double cutoff, int ties,
-                      int alternative, int method, bint continuity, double *work,
-                      uint64_t *state) noexcept nogil:
+cdef RowTest test_row(const double *x, int64_t n, int cut, double cutoff, int alternative,
+                      int method, double *work, uint64_t *state) noexcept nogil:
     cdef RowTest r
-    cdef int64_t i, changes = 0, below = 0, side, before, kept = 0
-    cdef double edge, high = 0
+    cdef int64_t i, changes = 0, below = 0, side, before
+    cdef double high = 0
     if cut != CUT_FIXED:
         cutoff = median_of(x, n, work, state)
     if cut == CUT_SYMBOLS and two_valued(x, n, &high):
         # the median parts them, unless it is the smaller one
-        ties = TIES_ABOVE
         for i in range(n):
             below += x[i] < cutoff
         if below == 0:
             cutoff = high
-        below = 0
-    edge = cutoff
-    if ties == TIES_BELOW:
-        edge = nextafter(cutoff, INFINITY)          # x <= cutoff is x < edge
-    elif ties == TIES_DROP:
-        for i in range(n):
-            work[kept] = x[i]
-            kept += x[i] != cutoff
-        x, n = work, kept
-    if n > 0:
-        below = before = x[0] < edge
-        for i in range(1, n):
-            side = x[i] < edge
-            below += side
-            changes += side ^ before
-            before = side
-    r.runs = changes + 1 if n > 0 else 0
+    below = before = x[0] < cutoff
+    for i in range(1, n):
+        side = x[i] < cutoff
+        below += side
+        changes += side ^ before
+        before = side
+    r.runs = changes + 1
     r.below = below
     r.above = n - below
     r.cutoff = cutoff
-    r.statistic = z_score(r.runs, r.below, r.above, alternative, method, continuity)
-    r.p_value = runs_p_value(r.runs, r.below, r.above, alternative, method, continuity)
+    r.statistic = z_score(r.runs, r.below, r.above)
+    r.p_value = runs_p_value(r.runs, r.below, r.above, alternative, method)
     return r
 
 
-def test_one(const double[::1] x, int cut, double cutoff, int ties, int alternative, int method,
-             bint continuity):
+def test_one(const double[::1] x, int cut, double cutoff, int alternative, int method):
     """Test one sequence; return the index of the first value that is not finite, or a tuple.
 
     The tuple holds statistic, p-value, runs, values below, values above, cut-off. `cut`: 0 at
     `cutoff`, 1 at the median, 2 between the two values of two-valued data and else at the median.
-    `ties`: values at the cut-off are above (0), below (1), or dropped (2).
     """
     cdef int64_t n = x.shape[0], bad
     cdef uint64_t state = PIVOTS
@@ -266,23 +227,21 @@ def test_one(const double[::1] x, int cut, double cutoff, int ties, int alternat
     with nogil:
         bad = first_not_finite(&x[0], n)
         if bad < 0:
-            r = test_row(&x[0], n, cut, cutoff, ties, alternative, method, continuity, work,
-                         &state)
+            r = test_row(&x[0], n, cut, cutoff, alternative, method, work, &state)
         free(work)
     if bad >= 0:
         return bad
     return r.statistic, r.p_value, r.runs, r.below, r.above, r.cutoff
 
 
-def test_rows(const double[:, ::1] x, int cut, double[::1] cutoffs, int ties, int alternative,
-              int method, bint continuity, double[::1] work, double[:, ::1] floats,
-              int64_t[:, ::1] counts):
+def test_rows(const double[:, ::1] x, int cut, double[::1] cutoffs, int alternative, int method,
+              double[::1] work, double[:, ::1] floats, int64_t[:, ::1] counts):
     """Test each row of finite `x`.
 
     Parameters
     ----------
     x : (rows, n) IN
-    cut, ties : as in `test_one`
+    cut : as in `test_one`
     cutoffs : (rows,) IN, and OUT
     work : (3 n,) scratch
     floats : (2, rows) OUT: statistic, p-value
@@ -293,59 +252,11 @@ def test_rows(const double[:, ::1] x, int cut, double[::1] cutoffs, int ties, in
     cdef RowTest r
     with nogil:
         for i in range(x.shape[0]):
-            r = test_row(&x[i, 0], x.shape[1], cut, cutoffs[i], ties, alternative, method,
-                         continuity, &work[0], &state)
+            r = test_row(&x[i, 0], x.shape[1], cut, cutoffs[i], alternative, method, &work[0],
+                         &state)
             floats[0, i] = r.statistic
             floats[1, i] = r.p_value
             counts[0, i] = r.runs
             counts[1, i] = r.below
             counts[2, i] = r.above
             cutoffs[i] = r.cutoff
-
-
-def tied_runs(const int64_t[::1] first, const int64_t[::1] second):
-    """Return the fewest and the most runs of two samples in order, over all orders of ties.
-
-    Parameters
-    ----------
-    first, second : (groups,) IN: how often each different value, in rising order, is in each sample
-    """
-    # Two states: the symbol of the last value. A group of a zeros and b ones that begins with f and
-    # ends with l has an odd number of changes if f and l differ, from 1 to 2 min(a, b) - 1; if they
-    # agree an even number, none if the other is absent, else from 2 to 2 min(n_f - 1, n_other).
-    cdef int64_t few[2]
-    cdef int64_t most[2]
-    cdef int64_t next_few[2]
-    cdef int64_t next_most[2]
-    cdef int64_t a[2]
-    cdef int64_t fewest, largest, step_few, step_most, far = 1 << 62
-    cdef Py_ssize_t g
-    cdef int f, last
-    few[0] = few[1] = most[0] = most[1] = 0             # before the first value: no run yet
-    for g in range(first.shape[0]):
-        a[0], a[1] = first[g], second[g]
-        for last in range(2):
-            next_few[last] = far
-            next_most[last] = -far
-            for f in range(2):
-                if a[f] == 0 or a[last] == 0:
-                    continue
-                if f != last:
-                    step_few, step_most = 1, 2 * min(a[0], a[1]) - 1
-                elif a[1 - f] == 0:
-                    step_few = step_most = 0
-                elif a[f] < 2:
-                    continue
-                else:
-                    step_few, step_most = 2, 2 * min(a[f] - 1, a[1 - f])
-                # the last value so far is the same symbol, or the other: one run more
-                if g == 0:
-                    fewest = largest = 1
-                else:
-                    fewest = min(few[f], few[1 - f] + 1)
-                    largest = max(most[f], most[1 - f] + 1)
-                next_few[last] = min(next_few[last], fewest + step_few)
-                next_most[last] = max(next_most[last], largest + step_most)
-        few[0], few[1] = next_few[0], next_few[1]
-        most[0], most[1] = next_most[0], next_most[1]
-    return min(few[0], few[1]), max(most[0], most[1])

@@ -404,12 +404,10 @@ cdef class StillTracker:
         self.check()
         still_reset(self.still)
 
-    def replace(self, StillTracker other not None, int64_t n_pushed):
-        """Exchange states with `other`, if this one still has `n_pushed` values."""
+    def replace(self, StillTracker other not None):
+        """Exchange states with `other`."""
         self.check()
         other.check()
-        if self.still.n != n_pushed:
-            raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
         self.still, other.still = other.still, self.still
         self.still.epoch = max(self.still.epoch, other.still.epoch) + 1
 

@@ -302,7 +302,7 @@ cdef bint tracker_rejects(Tracker *t) noexcept nogil:
     if t.rule.falling:
         level *= level_factor(t.n)
     if t.rule.alternative != LESS or resolve(t.rule.method, n0, n1) == NORMAL:
-        return runs_p_value(u, n0, n1, t.rule.alternative, t.rule.method, False) <= level
+        return runs_p_value(u, n0, n1, t.rule.alternative, t.rule.method) <= level
     if u >= t.safe_runs and n0 <= t.safe_below and n1 <= t.safe_above:
         return False
     if (u <= t.rejected_runs and n0 >= t.rejected_below and n1 >= t.rejected_above
@@ -401,7 +401,7 @@ cdef double tracker_p_value(Tracker *tracker) noexcept nogil:
     if tracker.n < 2:
         return 1
     return runs_p_value(tracker.crossings + 1, tracker.n_below, tracker.n - tracker.n_below,
-                        tracker.rule.alternative, tracker.rule.method, False)
+                        tracker.rule.alternative, tracker.rule.method)
 
 
 cdef int64_t tracker_n_runs(Tracker *tracker) noexcept nogil:
@@ -553,7 +553,7 @@ cdef class RunsTracker:
     def extend(self, const double[::1] values not None, unsigned char[::1] out not None):
         """Push `values`; `out` of the same length receives the decision after each.
 
-        Returns `stopped_at`, as it is before another thread can change it.
+        Returns `stopped_at`.
         """
         cdef int64_t bad
         cdef int status = 0
@@ -590,15 +590,10 @@ cdef class RunsTracker:
         self.check()
         tracker_reset(self.tracker)
 
-    def replace(self, RunsTracker other not None, int64_t n_pushed):
-        """Exchange states with `other`, if this one still has `n_pushed` values.
-
-        No other thread sees half of it, and a value that one has pushed meanwhile is not lost.
-        """
+    def replace(self, RunsTracker other not None):
+        """Exchange states with `other`."""
         self.check()
         other.check()
-        if self.tracker.n_pushed != n_pushed:
-            raise RuntimeError("another thread has pushed meanwhile: nothing is changed")
         self.tracker, other.tracker = other.tracker, self.tracker
         self.tracker.epoch = max(self.tracker.epoch, other.tracker.epoch) + 1
 
@@ -692,8 +687,7 @@ cdef class RunsTracker:
         cdef Tracker *t = self.tracker
         if t.n < 2:
             return 1.0
-        return runs_p_value(t.crossings + 1, t.n_below, t.n - t.n_below, alternative, t.rule.method,
-                            False)
+        return runs_p_value(t.crossings + 1, t.n_below, t.n - t.n_below, alternative, t.rule.method)
 
     def evidence(self):
         """Return (stopped, values, tested, below, runs, median, p-value): of the stop, or now."""
@@ -705,8 +699,8 @@ cdef class RunsTracker:
             pushed, n, below = t.stopped_at, t.stop_n, t.stop_below
             crossings, median = t.stop_crossings, t.stop_median
         if n >= 2:
-            p = runs_p_value(crossings + 1, below, n - below, t.rule.alternative, t.rule.method,
-                             False)
+            p = runs_p_value(crossings + 1, below, n - below, t.rule.alternative,
+                             t.rule.method)
         return t.stopped_at > 0, pushed, n, below, crossings + 1 if n else 0, median, p
 
     @property

@@ -1,8 +1,8 @@
 """fastal in other people's loops: the bounds of labels from the model that is already there.
 
-One call in the loop, when the label is known and **before** the model is fitted to it::
+One call in the loop, after each fit::
 
-    if stopper.update_from(model, x, y):
+    if stopper.recompute_from(model):
         break
 
 The adapter is found by the class of the model; no library is imported for it. There is one for
@@ -13,8 +13,8 @@ GPyTorch and BoTorch (`.botorch`), scikit-optimize (`.skopt`), bayesian-optimiza
 which models they know. Models are asked, never changed or copied. An optimiser is asked for the
 model within it; a label that this model has not seen is an error.
 
-After a fit, `recomputed` returns the bounds of all labels of the model under the hyper-parameters
-that it has now, from one factor of their covariance. `fastal.GaussianProcess` will do as well.
+`recomputed` returns the bounds of all labels of the model under the hyper-parameters that it has
+now, from one factor of their covariance. `fastal.GaussianProcess` will do as well.
 
 Any other model with a Gaussian posterior takes one line more::
 
@@ -26,7 +26,6 @@ and `fastal.gp_bounds` takes the covariance of all labels. `fastal.adapters.loop
 the stopping rules of other libraries.
 """
 
-from fastal.adapters.dispatch import bounds_from, update_from
 from fastal.adapters.recompute import Recomputed, recomputed
 
-__all__ = ["Recomputed", "bounds_from", "recomputed", "update_from"]
+__all__ = ["Recomputed", "recomputed"]

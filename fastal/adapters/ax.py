@@ -7,8 +7,8 @@
 
 The BoTorch model of the generation strategy is asked: `fastal.adapters.botorch` says how. It is
 fitted when Ax generates a trial, so that after `complete_trial` it lacks a label until the next
-one: that is an error. So is the initial phase, in which there is no model. Labels are compared in
-no unit: Ax scales them before the model. For this reason `update_from` is refused.
+one: that is an error. So is the initial phase, in which there is no model. Ax scales
+inputs and labels before the model, so that they cannot be compared with yours.
 
 All of this is private to Ax; a version that moves it is refused in words.
 """
@@ -17,25 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastal.adapters.dispatch import ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet, wrong_kind
 
 LIBRARY = "Ax"
 WITHIN = "the BoTorch model of `model` (Ax)"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Raise: Ax scales inputs and labels outside its model."""
-    raise TypeError(
-        f"{name} scales inputs and labels outside its model, so that a new label cannot be given "
-        "in your units: use recompute_from(client) after the next trial is generated"
-    )
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

@@ -10,8 +10,7 @@
         optimizer.register(params=point, target=f(**point))
 
 The model is fitted by `suggest`, to all labels so far. At any other time it lacks those that were
-registered since: that is an error. So is the time before the first `suggest` with labels. A new
-input, for `update_from`, is a dict or an array, as `register` takes it.
+registered since: that is an error. So is the time before the first `suggest` with labels.
 
 By default this library takes labels as exact (alpha=1e-6), and the bounds are huge.
 """
@@ -20,28 +19,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet, wrong_kind
 
 LIBRARY = "bayesian-optimization"
 # Where the process is: private to the library, which shows it nowhere else.
 PLACE = "_gp"
 WITHIN = "the model of `model` (bayesian-optimization)"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from the model of an optimiser."""
-    within = _within(model, name)
-    one = isinstance(x, dict)
-    if one or (isinstance(x, list | tuple) and x and isinstance(x[0], dict)):
-        x = np.array([model.space.params_to_array(point) for point in ([x] if one else x)])
-    return ask_adapter(within, x, y, noise, WITHIN)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

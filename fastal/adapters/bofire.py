@@ -8,33 +8,17 @@
 The BoTorch model within is asked: `fastal.adapters.botorch` says how. A strategy fits it in `tell`,
 to the experiments whose output is valid; after ``tell(..., retrain=False)`` it lacks labels, which
 is an error. Of several outputs give the surrogate of one, ``strategy.surrogates.surrogates[0]``.
-New inputs, for `update_from`, are a data frame, as `predict` takes it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet, wrong_kind
 
 LIBRARY = "BoFire"
 WITHIN = "the BoTorch model of `model` (BoFire)"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from the BoTorch model within."""
-    within = _within(model, name)
-    if hasattr(x, "columns"):
-        features = model.domain.inputs if hasattr(model, "domain") else model.inputs
-        x = features.transform(x, model.input_preprocessing_specs).to_numpy()
-    return ask_adapter(within, x, y, noise, WITHIN)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

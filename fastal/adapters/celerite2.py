@@ -8,14 +8,11 @@
 
 Its inputs are sorted, so that its order is hardly ever that in which the labels came: `order` must
 be given, the rows of the process as they were labelled, and `y` in the order of the process. A
-process keeps no labels; what `condition` returns does, and serves for both::
+process keeps no labels; what `condition` returns does::
 
-    known = gp.condition(y)
-    stopper.update_from(known, t_new, y_new)  # before the process is computed with them
-    stopper.recompute_from(known, order=order)
+    stopper.recompute_from(gp.condition(y), order=order)
 
-The noise of a new label is that of the others if it is one; else `noise` must be given. The bounds
-take a dense factor, O(T^3).
+The bounds take a dense factor, O(T^3).
 """
 
 from __future__ import annotations
@@ -25,38 +22,10 @@ from typing import Any
 import numpy as np
 
 from fastal._types import Array
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.keeps_no_labels import compare_inputs, given_labels, no_new_labels
-from fastal.adapters.posterior import bounds_in_order, conditioned, inputs_and_labels, wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, column, same_rows
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.keeps_no_labels import compare_inputs, given_labels
+from fastal.adapters.trained import Asked, TrainedModel, column, same_rows, wrong_kind
 
 LIBRARY = "celerite2"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> Array:
-    """Return the bounds of labels from a process and the labels that it was conditioned on."""
-    process, known = _process_and_labels(model, name)
-    if known is None:
-        raise no_new_labels(name, "give `gp.condition(y)`, which does")
-    points, labels = inputs_and_labels(x, y)
-    if points.shape[1] != 1:
-        raise ValueError(f"`x` must have 1 feature as {name}, got shape {np.shape(x)}")
-    t, new = np.asarray(process._t), points[:, 0]
-    both = np.concatenate([t, new])
-    noises = np.asarray(process._diag)
-    mean = np.concatenate(
-        [np.broadcast_to(process.mean(part), part.shape) for part in (t, new)], dtype=np.float64
-    )
-    found = conditioned(
-        process.kernel.get_value(both[:, None] - both),
-        mean,
-        known,
-        noises,
-        noises[0] if np.ptp(noises) == 0 else None,
-    )
-    return bounds_in_order(found, labels, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

@@ -15,21 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, all_seen
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, all_seen, wrong_kind
 
 LIBRARY = "Emukit"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from the model in a wrapper."""
-    return ask_adapter(_within(model, name), x, y, noise, "`model.model` (Emukit)")
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

@@ -7,8 +7,8 @@
     stopper.recompute_from(gp, y=y)
 
 The noise is the square of `yerr` plus the white noise. A process keeps its inputs and no labels:
-`y` must be given, and `update_from` is refused. What the last `predict` left behind is not looked
-at. Of a new label `predict` says what is needed, before it::
+`y` must be given. What the last `predict` left behind is not looked at. Of a new label `predict`
+says what is needed, before it::
 
     mean, var = gp.predict(y, x, return_var=True)
     stopper.update(mean[0], var[0], label, noise)
@@ -19,25 +19,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.keeps_no_labels import compare_inputs, given_labels, no_new_labels
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.keeps_no_labels import compare_inputs, given_labels
+from fastal.adapters.trained import Asked, TrainedModel, wrong_kind
 
 LIBRARY = "george"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Raise: a process keeps no labels."""
-    raise no_new_labels(
-        name,
-        "give what `mean, var = gp.predict(y, x, return_var=True)` returns to "
-        "update(mean[0], var[0], label, noise)",
-    )
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

@@ -15,28 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastal._types import Array
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.posterior import bounds_in_order, conditioned, inputs_and_labels
 from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows
 
-__all__ = ["bounds_from", "update_from"]
-
 LIBRARY = "GPflow"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from an exact model."""
-    X, Y = _data(model, name)
-    points, labels = inputs_and_labels(x, y)
-    if points.shape[1] != X.shape[1]:
-        raise ValueError(f"`x` must have {X.shape[1]} features as {name}, got shape {np.shape(x)}")
-    both = np.concatenate([X, points])
-    cov, mean, noises = _prior(model, both)
-    t = len(X)
-    return bounds_in_order(conditioned(cov, mean, Y, noises[:t], noises[t:]), labels, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

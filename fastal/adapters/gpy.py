@@ -7,9 +7,8 @@
     stopper.recompute_from(model)
 
 f is the smooth part of the kernel; white noise in the kernel counts as noise, and so does the
-1e-8 that GPy itself adds to the diagonal. A normaliser is undone for new labels. With a
-heteroscedastic likelihood the noise of new labels is not known: `noise` must be given. Sparse,
-variational and EP models are refused: they are not exact.
+1e-8 that GPy itself adds to the diagonal. Sparse, variational and EP models are refused: they are
+not exact.
 """
 
 from __future__ import annotations
@@ -17,52 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastal._types import Array
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.posterior import (
-    Posterior,
-    bounds_in_order,
-    conditioned,
-    inputs_and_labels,
-    wrong_kind,
-)
-from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows, wrong_kind
 
 LIBRARY = "GPy"
 
 # What GPy's exact inference adds to the diagonal, besides the noise.
 ITS_JITTER = 1e-8
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from an exact model."""
-    _refuse_others(model, name)
-    points, labels = inputs_and_labels(x, y)
-    X = np.asarray(model.X)
-    if points.shape[1] != X.shape[1]:
-        raise ValueError(f"`x` must have {X.shape[1]} features as {name}, got shape {np.shape(x)}")
-    new = None
-    if _one_variance(model):
-        cov = model.kern.K(points, points.copy())
-        white = model.kern.Kdiag(points) - np.diag(cov)
-        new = float(model.likelihood.variance[0]) + white + ITS_JITTER
-    both = np.concatenate([X, points])
-    found = conditioned(
-        model.kern.K(both, both.copy()), _mean(model, both), _labels(model), _noise(model), new
-    )
-    if model.normalizer is not None:
-        back = model.normalizer.inverse_variance
-        found = Posterior(
-            model.normalizer.inverse_mean(found.mean[:, None])[:, 0],
-            back(found.cov),
-            back(found.prior),
-            None if new is None else back(found.noise),
-        )
-    return bounds_in_order(found, labels, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
@@ -108,10 +69,6 @@ def _noise(model: Any) -> Array:
     own = np.ravel(model.likelihood.gaussian_variance(model.Y_metadata))
     noise: Array = own + white + ITS_JITTER
     return noise
-
-
-def _one_variance(model: Any) -> bool:
-    return np.size(getattr(model.likelihood, "variance", ())) == 1
 
 
 def _mean(model: Any, X: Array) -> Any:

@@ -32,11 +32,3 @@ def compare_inputs(asked: Asked, kept: Any, name: str) -> None:
     if X.ndim == 1:
         X = X[:, None]
     same_rows("X", X, inputs(asked.X, X.shape[1], name), name)
-
-
-def no_new_labels(name: str, way_out: str) -> TypeError:
-    """Return the error for `update_from` with a process that knows no labels."""
-    return TypeError(
-        f"{name} keeps no labels, so that it says nothing about new ones: {way_out}, or compute "
-        "the process with all inputs and give `y` to recompute_from(model, y=y)"
-    )

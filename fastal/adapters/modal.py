@@ -7,9 +7,9 @@
     while True:
         index, x = learner.query(pool)
         y = ask(x)
-        if stopper.update_from(learner, x, y):
-            break
         learner.teach(x, y)
+        if stopper.recompute_from(learner, initial=1):
+            break
 
 The estimator does the work: `fastal.adapters.sklearn` says how. A `Committee` has no posterior.
 
@@ -25,23 +25,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, wrong_kind
 
 LIBRARY = "modAL"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from the estimator of a learner."""
-    if not hasattr(model, "estimator"):
-        raise wrong_kind(model, name, "an ActiveLearner or BayesianOptimizer")
-    return ask_adapter(model.estimator, x, y, noise, "`model.estimator` (modAL)")
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

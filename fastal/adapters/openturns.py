@@ -18,35 +18,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastal._types import Array
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.posterior import bounds_in_order, conditioned, inputs_and_labels, wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows, wrong_kind
 
 LIBRARY = "OpenTURNS"
 
 # The factor and the covariance of one fit agree beside the diagonal to this part of its largest.
 SAME_COVARIANCE = 1e-8
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from a fit."""
-    fit = _result(model, name)
-    X = np.array(fit.getInputSample())
-    points, labels = inputs_and_labels(x, y)
-    if points.shape[1] != X.shape[1]:
-        raise ValueError(f"`x` must have {X.shape[1]} features as {name}, got shape {np.shape(x)}")
-    both = np.concatenate([X, points])
-    noises = _noise(fit, name)
-    same = np.allclose(noises, noises[0], rtol=1e-6, atol=0.0)
-    posterior = conditioned(
-        _covariance(fit, both), _mean(fit, both), _labels(fit), noises, noises[0] if same else None
-    )
-    return bounds_in_order(posterior, labels, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

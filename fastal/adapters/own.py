@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastal._core.covariance import covariance_rows
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows
+from fastal.adapters.trained import Asked, TrainedModel, column, inputs, same_rows, wrong_kind
 
 LIBRARY = "fastal"
 

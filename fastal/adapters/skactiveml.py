@@ -5,13 +5,13 @@
     model = SklearnRegressor(GaussianProcessRegressor(...))
     while True:
         model.fit(X, y)  # unlabelled: y is nan
+        if stopper.recompute_from(model, order=np.argsort(np.argsort(rows))):
+            break
         index = strategy.query(X, y, ...)
         y[index] = ask(X[index])
-        if stopper.update_from(model, X[index], y[index]):
-            break
+        rows.extend(index)
 
-The fitted estimator within does the work: `fastal.adapters.sklearn` says how. Labels of a batch are
-taken in order, each given those before it.
+The fitted estimator within does the work: `fastal.adapters.sklearn` says how.
 
 A wrapper is fitted to the rows of the pool that have a label, in the order of the pool:
 `recomputed` needs `order`. If the pool's rows were labelled as ``rows = [17, 3, 44]``, that is
@@ -25,21 +25,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastal.adapters.dispatch import ask_adapter, ask_trained, bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, column
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.dispatch import ask_trained
+from fastal.adapters.trained import Asked, TrainedModel, column, wrong_kind
 
 LIBRARY = "scikit-activeml"
 WITHIN = "`model.estimator_` (scikit-activeml)"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from the estimator in a wrapper."""
-    return ask_adapter(_within(model, name), x, y, noise, WITHIN)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

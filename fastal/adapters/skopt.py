@@ -21,27 +21,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fastal.adapters import sklearn
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.posterior import wrong_kind
-from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.trained import Asked, TrainedModel, all_seen, no_model_yet, wrong_kind
 
 LIBRARY = "scikit-optimize"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from an optimiser's last model, or from a model."""
-    if hasattr(model, "models"):
-        within = _last(model, name)
-        points = [list(x)] if np.ndim(y) == 0 else [list(point) for point in x]
-        model, x = within, model.space.transform(points)
-    _refuse_others(model, name)
-    return sklearn.bounds(model, x, y, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

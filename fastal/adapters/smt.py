@@ -19,45 +19,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastal._types import Array
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.posterior import (
-    Posterior,
-    bounds_in_order,
-    conditioned,
-    inputs_and_labels,
+from fastal.adapters.trained import (
+    Asked,
+    TrainedModel,
+    at_edge,
+    column,
+    inputs,
+    same_rows,
     wrong_kind,
 )
-from fastal.adapters.trained import Asked, TrainedModel, at_edge, column, inputs, same_rows
-
-__all__ = ["bounds_from", "update_from"]
 
 LIBRARY = "SMT"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from a trained model."""
-    _refuse_others(model, name)
-    points, labels = inputs_and_labels(x, y)
-    features = model.X_norma.shape[1]
-    if points.shape[1] != features:
-        raise ValueError(f"`x` must have {features} features as {name}, got shape {np.shape(x)}")
-    new = (points - model.X_offset) / model.X_scale
-    both = np.concatenate([model.X_norma, new])
-    noises = _noise(model)
-    mean = _trend(model, both)
-    level = noises[0] if np.unique(noises).size == 1 else None
-    found = conditioned(_covariance(model, both), mean, np.ravel(model.y_norma), noises, level)
-    scale, centre = float(model.y_std[0]), float(model.y_mean[0])
-    posterior = Posterior(
-        centre + scale * found.mean,
-        scale**2 * found.cov,
-        scale**2 * found.prior,
-        None if level is None else scale**2 * level,
-    )
-    return bounds_in_order(posterior, labels, noise, name)
 
 
 def trained(model: Any, asked: Asked, name: str) -> TrainedModel:

@@ -5,14 +5,9 @@
     gp = tinygp.GaussianProcess(kernel, X, diag=noise)
     stopper.recompute_from(gp, y=y)
 
-A process keeps its inputs and no labels: `y` must be given. What `condition` returns knows them,
-and serves for a new label; it does not know the noise of the process, which must be given::
-
-    stopper.update_from(gp.condition(y), x_new, y_new, noise)
-
-Dense and banded noise is correlated from label to label and refused. Say
-``jax.config.update("jax_enable_x64", True)``: in single precision, JAX's default, five digits of
-the bounds are right.
+A process keeps its inputs and no labels: `y` must be given. Dense and banded noise is correlated
+from label to label and refused. Say ``jax.config.update("jax_enable_x64", True)``: in single
+precision, JAX's default, five digits of the bounds are right.
 """
 
 from __future__ import annotations
@@ -20,45 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastal.adapters.dispatch import bounds_from, update_from
-from fastal.adapters.keeps_no_labels import compare_inputs, given_labels, no_new_labels
-from fastal.adapters.posterior import (
-    Posterior,
-    bounds_in_order,
-    inputs_and_labels,
-    wrong_kind,
-)
-from fastal.adapters.trained import Asked, TrainedModel
-
-__all__ = ["bounds_from", "update_from"]
+from fastal.adapters.keeps_no_labels import compare_inputs, given_labels
+from fastal.adapters.trained import Asked, TrainedModel, wrong_kind
 
 LIBRARY = "tinygp"
-
-
-def bounds(model: Any, x: Any, y: Any, noise: Any, name: str) -> NDArray[np.float64]:
-    """Return the bounds of labels from a conditioned process."""
-    process = _process(model, name)
-    if not _is_conditioned(process):
-        raise no_new_labels(name, "give `gp.condition(y)`, which does, and `noise`")
-    posterior, mean = process.kernel, process.mean_function
-    if not mean.include_mean:
-        raise ValueError(f"{name} must be conditioned with its mean: give `gp.condition(y)`")
-    if isinstance(posterior.X, tuple | list | dict):
-        raise ValueError(f"the inputs of {name} must be an array, got a {type(posterior.X)}")
-    points, labels = inputs_and_labels(x, y)
-    shape = (len(points), *posterior.X.shape[1:])
-    if points.size != np.prod(shape):
-        raise ValueError(f"`x` must have shape {shape} as the inputs of {name}, got {np.shape(x)}")
-    new = points.reshape(shape).astype(posterior.X.dtype)
-    found = Posterior(
-        np.array([float(mean(point)) for point in new]),
-        posterior(new, new),
-        np.diagonal(posterior.kernel(new, new)),
-        None,
-    )
-    return bounds_in_order(found, labels, noise, name)
 
 
 def _process(model: Any, name: str) -> Any:

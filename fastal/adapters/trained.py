@@ -81,6 +81,11 @@ def same_rows(what: str, kept: Any, given: Any, name: str) -> None:
         )
 
 
+def wrong_kind(model: Any, name: str, wanted: str) -> TypeError:
+    """Return the error for a model that an adapter does not know."""
+    return TypeError(f"{name} must be {wanted}, got a {type(model).__name__}")
+
+
 def all_seen(seen: int, labels: int, name: str, way_out: str) -> None:
     """Raise unless the model within an optimiser has seen all labels of the optimiser."""
     if seen < labels:

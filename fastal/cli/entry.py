@@ -12,12 +12,9 @@ from fastal.cli.commands.demo import add_demo
 from fastal.cli.commands.next import add_next
 from fastal.cli.commands.reproduce import add_reproduce
 from fastal.cli.commands.run import add_run
-from fastal.cli.commands.runs import add_runs
 from fastal.cli.commands.simulate import add_simulate
-from fastal.cli.commands.warm import add_warm
 from fastal.cli.commands.watch import add_watch
 from fastal.cli.errors import UserError
-from fastal.cli.interrupted import say_interrupted, swallowed_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,23 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     fastal ...
     0
     """
-    status, arguments = 0, None
+    status = 0
     broken_pipe_status = 0  # exit status if the reader closes the output
     try:
-        with swallowed_interrupts() as lost:
-            try:
-                if sys.argv[1:] if argv is None else argv:
-                    arguments = build_parser().parse_args(argv)
-                    broken_pipe_status = arguments.broken_pipe_status
-                    status = arguments.run(arguments)
-                else:
-                    print(FIRST_STEPS)
-            except SystemExit:  # --help and --version end so; errors do not
-                pass
-            except Exception:
-                if lost:  # a compilation that Ctrl-C has broken
-                    raise KeyboardInterrupt from None
-                raise
+        try:
+            if sys.argv[1:] if argv is None else argv:
+                arguments = build_parser().parse_args(argv)
+                broken_pipe_status = arguments.broken_pipe_status
+                status = arguments.run(arguments)
+            else:
+                print(FIRST_STEPS)
+        except SystemExit:  # --help and --version end so; errors do not
+            pass
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a failure can still be answered
     except UserError as error:
@@ -96,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(in_options(str(error)) or "out of memory")
     except KeyboardInterrupt:
-        say_interrupted(arguments)
+        if sys.stderr is not None:
+            print("fastal: interrupted", file=sys.stderr)
         return 130  # 128 + SIGINT, as in a shell
     except OSError as error:
         _drop_output()
@@ -145,7 +138,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_next(commands)
     add_simulate(commands)
     add_reproduce(commands)
-    add_runs(commands)
     add_watch(commands)
-    add_warm(commands)
     return parser

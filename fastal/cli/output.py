@@ -74,7 +74,7 @@ def write_run(folder: str, record: dict[str, Any], run: Run) -> None:
 
 
 def print_entry(label: str, text: str, width: int = LABEL) -> None:
-    """Print one labelled entry, like those of ``fastal runs``, in lines that can be read."""
+    """Print one labelled entry in lines that can be read."""
     indent = " " * width
     print(
         textwrap.fill(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-from array import array
 from typing import TYPE_CHECKING
 
 from fastal._options import short_repr
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 def file_name(path: str) -> str:
     """Return the name of an input for messages."""
     return "standard input" if path == "-" else path
-
-
-def read_numbers(path: str) -> array[float]:
-    """Read one number per line from a file, or from standard input if the path is ``-``."""
-    name = file_name(path)
-    texts = numbered_texts(name, read_lines(path, False, "One number per line"))
-    return array("d", (finite_number(f"{name}: line {number}", text) for number, text in texts))
 
 
 def read_lines(path: str, follow: bool, prompt: str) -> Iterator[bytes]:

@@ -7,15 +7,12 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.criteria.confidence import ConfidenceDrop as ConfidenceDrop
     from fastal.criteria.confidence import ConfidenceGradient as ConfidenceGradient
-    from fastal.criteria.confidence import confidence_drop_stop as confidence_drop_stop
-    from fastal.criteria.confidence import confidence_gradient_stop as confidence_gradient_stop
     from fastal.criteria.confidence import confidences as confidences
     from fastal.criteria.experiments import CrossValidation as CrossValidation
     from fastal.criteria.experiments import GroundTruth as GroundTruth
     from fastal.criteria.experiments import MaxVariance as MaxVariance
     from fastal.criteria.experiments import PACBayes as PACBayes
     from fastal.criteria.experiments import cross_validation_error as cross_validation_error
-    from fastal.criteria.experiments import cross_validation_errors as cross_validation_errors
     from fastal.criteria.experiments import expected_loss as expected_loss
     from fastal.criteria.experiments import expected_losses as expected_losses
     from fastal.criteria.experiments import max_variances as max_variances
@@ -34,30 +31,16 @@ if TYPE_CHECKING:
     from fastal.criteria.predictions import MaxUncertainty as MaxUncertainty
     from fastal.criteria.predictions import OverallUncertainty as OverallUncertainty
     from fastal.criteria.predictions import StabilizingPredictions as StabilizingPredictions
-    from fastal.criteria.predictions import error_stability_stop as error_stability_stop
-    from fastal.criteria.predictions import max_uncertainty_stop as max_uncertainty_stop
-    from fastal.criteria.predictions import overall_uncertainty_stop as overall_uncertainty_stop
-    from fastal.criteria.predictions import (
-        stabilizing_predictions_stop as stabilizing_predictions_stop,
-    )
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "experiments": (
             "CrossValidation GroundTruth MaxVariance PACBayes cross_validation_error "
-            "cross_validation_errors expected_loss expected_losses max_variances "
-            "pac_bayes_bound pac_bayes_bounds"
+            "expected_loss expected_losses max_variances pac_bayes_bound pac_bayes_bounds"
         ),
-        "confidence": (
-            "ConfidenceDrop ConfidenceGradient confidence_drop_stop confidence_gradient_stop "
-            "confidences"
-        ),
-        "predictions": (
-            "ErrorStability MaxUncertainty OverallUncertainty StabilizingPredictions "
-            "error_stability_stop max_uncertainty_stop overall_uncertainty_stop "
-            "stabilizing_predictions_stop"
-        ),
+        "confidence": "ConfidenceDrop ConfidenceGradient confidences",
+        "predictions": "ErrorStability MaxUncertainty OverallUncertainty StabilizingPredictions",
         "measures": "cohen_kappa crossing_counts entropies error_gap first_crossing",
         "finished_run": "Record prior_loss",
         "held_out": "LeaveOneOut leave_one_out",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._types import Array
-from fastal.criteria.predictions import _classifier, _needs_classes, _stop_of
+from fastal.criteria.predictions import _classifier, _needs_classes
 from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
@@ -72,10 +71,6 @@ class ConfidenceGradient(_Confidence):
         Positive.
     window : int
         Number of measures in a median.
-
-    See Also
-    --------
-    confidence_gradient_stop : The same for a whole history.
 
     Notes
     -----
@@ -150,10 +145,6 @@ class ConfidenceDrop(_Confidence):
     rounds : int
         Number of falls in a row.
 
-    See Also
-    --------
-    confidence_drop_stop : The same for a whole history.
-
     Notes
     -----
     The source has the margin of a support vector machine, or the probability, for the confidence.
@@ -213,53 +204,3 @@ class ConfidenceDrop(_Confidence):
     @property
     def _limit(self) -> float:
         return self.rounds
-
-
-def confidence_gradient_stop(
-    probabilities: Iterable[ArrayLike], threshold: float = 5e-5, window: int = 100
-) -> int | None:
-    """Return how many steps it takes `ConfidenceGradient` to stop.
-
-    Parameters
-    ----------
-    probabilities : iterable of array_like, each of shape (n, k) or (n,)
-        Class probabilities of the unlabelled pool, step by step; the pool may shrink.
-    threshold, window
-        See `ConfidenceGradient`.
-
-    Returns
-    -------
-    int or None
-        Number of steps at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.confidence import confidence_gradient_stop
-    >>> confidence_gradient_stop([[0.6, 0.9], [0.8, 0.9], [0.85, 0.9]], 0.1, 1)
-    3
-    """
-    return _stop_of(ConfidenceGradient(threshold, window), "probabilities", probabilities)
-
-
-def confidence_drop_stop(probabilities: Iterable[ArrayLike], rounds: int = 3) -> int | None:
-    """Return how many steps it takes `ConfidenceDrop` to stop.
-
-    Parameters
-    ----------
-    probabilities : iterable of array_like, each of shape (n, k) or (n,)
-        Class probabilities of the same examples, step by step.
-    rounds : int
-        See `ConfidenceDrop`.
-
-    Returns
-    -------
-    int or None
-        Number of steps at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.confidence import confidence_drop_stop
-    >>> confidence_drop_stop([[0.6, 0.9], [0.6, 0.8], [0.6, 0.7]], 2)
-    3
-    """
-    return _stop_of(ConfidenceDrop(rounds), "probabilities", probabilities)

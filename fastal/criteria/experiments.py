@@ -191,13 +191,12 @@ class MaxVariance(RunCriterion):
         lent, self._lent = self._lent, None
         if lent is None:
             return
-        with self._turn():
-            taken = lent.taken()
-            history, n, _ = self._steps
-            if taken:
-                del history[n:]
-                history += taken
-                self._steps = history, len(history), lent.stopped_at or None
+        taken = lent.taken()
+        history, n, _ = self._steps
+        if taken:
+            del history[n:]
+            history += taken
+            self._steps = history, len(history), lent.stopped_at or None
         if len(history) == len(campaign.bounds) - 1:
             self.after_label(campaign)  # Ctrl-C came while the last label waited for its panel
 
@@ -260,7 +259,7 @@ class _InverseCriterion(ModelCriterion):
     # Not among the attributes, which are the state of a criterion: this only saves time.
     __slots__ = ("_spare",)
 
-    # What the last measure needed. A thread that computes a measure takes it out meanwhile.
+    # What the last measure needed; taken out while the next one is computed.
     _spare: list[LabelInverses]
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -275,7 +274,7 @@ class _InverseCriterion(ModelCriterion):
         """Compute a measure from the inverses of these labels: those of fewer labels, grown."""
         try:
             inverses = self._spare.pop()
-        except IndexError:  # the first measure, or another thread is at work
+        except IndexError:  # the first measure
             inverses = LabelInverses(kappa)
         measure = compute(inverses.follow(labels))
         self._spare = [inverses]
@@ -371,28 +370,6 @@ def cross_validation_error(gp: GaussianProcess, folds: int = 5) -> float:
             f"{len(labels.y)}"
         )
     return LabelInverses().follow(labels).cross_validation(number)
-
-
-def cross_validation_errors(
-    gp: GaussianProcess, X: ArrayLike, y: ArrayLike, folds: int = 5
-) -> Array:
-    """Return `cross_validation_error` after each label of a run, in O(t^2) per label.
-
-    Parameters
-    ----------
-    gp : GaussianProcess
-        The model; labels of its own do not count.
-    X, y : array_like
-        Inputs and labels, in order.
-    folds : int
-        Number of folds.
-
-    Returns
-    -------
-    array
-        One value per label; NaN while there are fewer than `folds`.
-    """
-    return finished_run(gp, X, y).cross_validation(check.count("folds", folds, 2, check.INT64_MAX))
 
 
 class PACBayes(_InverseCriterion):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,6 @@ class StabilizingPredictions(Measured):
         In (0, 1).
     window : int
         Number of measures in the mean.
-
-    See Also
-    --------
-    stabilizing_predictions_stop : The same for a whole history.
 
     Notes
     -----
@@ -83,15 +79,14 @@ class StabilizingPredictions(Measured):
             Whether there has been a stop.
         """
         labels = check.labels("predictions", predictions).copy()
-        with self._turn():
-            last = self._before(self._steps)
-            agreement = math.nan
-            if last is not None:
-                _same_classes("predictions", labels, last)
-                agreement = cohen_kappa(last, labels)
-            stopped = self._take(agreement)
-            self._last = self._steps, labels
-            return stopped
+        last = self._before(self._steps)
+        agreement = math.nan
+        if last is not None:
+            _same_classes("predictions", labels, last)
+            agreement = cohen_kappa(last, labels)
+        stopped = self._step(agreement)
+        self._last = self._steps, labels
+        return stopped
 
     def _before(self, steps: Any) -> NDArray[Any] | None:
         """Return the predictions of the last of these steps; None after a `push`."""
@@ -125,15 +120,13 @@ class StabilizingPredictions(Measured):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._lock():  # measures and predictions of one step
-            last = self._before(self._steps)
-            return super().to_dict() | {"predictions": None if last is None else last.tolist()}
+        last = self._before(self._steps)
+        return super().to_dict() | {"predictions": None if last is None else last.tolist()}
 
     def __getstate__(self) -> Any:
-        with self._lock():
-            history, n, at = self._steps
-            steps = history[:n], n, at
-            last = self._before(self._steps)
+        history, n, at = self._steps
+        steps = history[:n], n, at
+        last = self._before(self._steps)
         return vars(self) | {"_steps": steps, "_last": None if last is None else (steps, last)}
 
     @classmethod
@@ -228,10 +221,6 @@ class OverallUncertainty(_Uncertainty):
         In nats, positive; at most log 2 = 0.69 makes sense for two classes. It depends on the
         task: there is no default.
 
-    See Also
-    --------
-    overall_uncertainty_stop : The same for a whole history.
-
     Notes
     -----
     Natural logarithms are our reading; with logarithms to the base 2 the threshold is to be
@@ -268,10 +257,6 @@ class MaxUncertainty(_Uncertainty):
     threshold : float
         In nats, positive and near 0. It depends on the task: there is no default.
 
-    See Also
-    --------
-    max_uncertainty_stop : The same for a whole history.
-
     Notes
     -----
     Where several examples are selected at a time, the source asks that each of them be below the
@@ -305,10 +290,6 @@ class ErrorStability(Measured):
     ----------
     threshold : float
         In (0, 1); there is no default.
-
-    See Also
-    --------
-    error_stability_stop : The same for a whole history.
 
     Notes
     -----
@@ -363,120 +344,3 @@ class ErrorStability(Measured):
         if first is None:
             return math.nan
         return float(error_gap(history[n - 1]) / error_gap(first))
-
-
-def _stop_of(criterion: Measured, name: str, steps: Any) -> int | None:
-    """Update a criterion with one step after the other; return how many it takes to its stop."""
-    if not isinstance(steps, Iterable):
-        raise TypeError(f"`{name}` must be iterable, got {check.short_repr(steps)}")
-    for step in steps:
-        if criterion.update(step):  # type: ignore[attr-defined]
-            break
-    return criterion.stopped_at
-
-
-def stabilizing_predictions_stop(
-    predictions: Iterable[ArrayLike], cutoff: float = 0.99, window: int = 3
-) -> int | None:
-    """Return how many classifiers it takes `StabilizingPredictions` to stop.
-
-    Parameters
-    ----------
-    predictions : iterable of array_like, each of shape (n,)
-        Predictions of successive classifiers on the stop set.
-    cutoff, window
-        See `StabilizingPredictions`.
-
-    Returns
-    -------
-    int or None
-        Number of classifiers at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.predictions import stabilizing_predictions_stop
-    >>> stabilizing_predictions_stop([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], window=2)
-    4
-    """
-    criterion = StabilizingPredictions(cutoff, window)
-    for step in check.sequence(
-        "predictions", predictions
-    ):  # all are looked at, beyond the stop too
-        criterion.update(step)
-    return criterion.stopped_at
-
-
-def overall_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
-    """Return how many steps it takes `OverallUncertainty` to stop.
-
-    Parameters
-    ----------
-    probabilities : iterable of array_like, each of shape (n, k) or (n,)
-        Class probabilities of the unlabelled pool, step by step; the pool may shrink.
-    threshold : float
-        See `OverallUncertainty`.
-
-    Returns
-    -------
-    int or None
-        Number of steps at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.predictions import overall_uncertainty_stop
-    >>> overall_uncertainty_stop([[0.5, 0.7, 0.9], [0.9, 0.99]], 0.3)
-    2
-    """
-    return _stop_of(OverallUncertainty(threshold), "probabilities", probabilities)
-
-
-def max_uncertainty_stop(probabilities: Iterable[ArrayLike], threshold: float) -> int | None:
-    """Return how many steps it takes `MaxUncertainty` to stop.
-
-    Parameters
-    ----------
-    probabilities : iterable of array_like, each of shape (n, k) or (n,)
-        Class probabilities of the unlabelled pool, step by step; the pool may shrink.
-    threshold : float
-        See `MaxUncertainty`.
-
-    Returns
-    -------
-    int or None
-        Number of steps at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.predictions import max_uncertainty_stop
-    >>> max_uncertainty_stop([[0.5, 0.7, 0.9], [0.99, 0.999]], 0.1)
-    2
-    """
-    return _stop_of(MaxUncertainty(threshold), "probabilities", probabilities)
-
-
-def error_stability_stop(kl: ArrayLike, threshold: float) -> int | None:
-    """Return how many divergences it takes `ErrorStability` to stop.
-
-    Parameters
-    ----------
-    kl : array_like, shape (n,) or (n, m)
-        Divergences, step by step; of several in a row the largest counts.
-    threshold : float
-        See `ErrorStability`.
-
-    Returns
-    -------
-    int or None
-        Number of steps at the stop.
-
-    Examples
-    --------
-    >>> from fastal.criteria.predictions import error_stability_stop
-    >>> error_stability_stop([2.0, 0.1, 0.001], 0.05)
-    3
-    """
-    criterion = ErrorStability(threshold)
-    divergences = check.not_negative("kl", kl)
-    if divergences.ndim not in (1, 2) or divergences.shape[1:] == (0,):
-        raise ValueError(f"`kl` must have shape (n,) or (n, m), got {divergences.shape}")
-    return _stop_of(criterion, "kl", divergences)

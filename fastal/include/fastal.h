@@ -18,7 +18,6 @@
 #ifndef FASTAL_H
 #define FASTAL_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -26,7 +25,7 @@ extern "C" {
 #endif
 
 /* Changes when something that is here today changes. What is new comes at the end of fastal_api. */
-#define FASTAL_ABI_VERSION 1
+#define FASTAL_ABI_VERSION 2
 
 /* What functions return. */
 #define FASTAL_OK 0             /* done; of a push: go on */
@@ -36,9 +35,6 @@ extern "C" {
 #define FASTAL_NULL (-3)
 #define FASTAL_NEGATIVE (-4)    /* a negative bound, variance, or a noise that is not positive */
 #define FASTAL_BAD_SETTING (-5) /* a setting outside of what it may be */
-#define FASTAL_TOO_SMALL (-6)   /* the buffer is too small: *size says what is needed */
-#define FASTAL_BAD_BUFFER (-7)  /* no saved state, a damaged one, or that of something else */
-#define FASTAL_OTHER_VERSION (-8) /* saved by another version of fastal, or on another machine */
 
 /* How a tail is computed, and what counts as evidence. */
 #define FASTAL_AUTO 0
@@ -84,8 +80,6 @@ typedef struct fastal_still_state {
     double level;       /* how much less a label moves the model than at the peak, or NaN */
 } fastal_still_state;
 
-/* save: *size is set to the bytes that are needed; with buffer NULL that is all it does. `capacity`
- * bytes may be written. load: makes a new object of what was saved, which it checks. */
 typedef struct fastal_api {
     int64_t abi_version;
     int64_t size;       /* of this struct */
@@ -97,8 +91,6 @@ typedef struct fastal_api {
     int (*runs_push)(fastal_runs *runs, double r);
     int (*runs_query)(fastal_runs *runs, fastal_runs_state *state);
     int (*runs_reset)(fastal_runs *runs);
-    int (*runs_save)(fastal_runs *runs, void *buffer, size_t capacity, size_t *size);
-    int (*runs_load)(const void *buffer, size_t size, fastal_runs **made);
     void (*runs_free)(fastal_runs *runs);
 
     /* share in (0, 1); horizon: how many bounds there can be, at least 1; window: at least 2, or 0
@@ -107,8 +99,6 @@ typedef struct fastal_api {
     int (*still_push)(fastal_still *still, double r);
     int (*still_query)(fastal_still *still, fastal_still_state *state);
     int (*still_reset)(fastal_still *still);
-    int (*still_save)(fastal_still *still, void *buffer, size_t capacity, size_t *size);
-    int (*still_load)(const void *buffer, size_t size, fastal_still **made);
     void (*still_free)(fastal_still *still);
 } fastal_api;
 

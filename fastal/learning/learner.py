@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._threads import OneWriter
 from fastal._types import Array, Ints
 from fastal.learning import saved
 from fastal.learning.campaign import Campaign, row_names
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from fastal.learning.inputs import Acquisition, Model
     from fastal.learning.run import Run
     from fastal.stopping.criterion import Criterion
-
-# What a copy of a learner, or one from a pickle, has anew.
-LOCKS = ("_writing", "_here")
 
 
 class ActiveLearner(Campaign):
@@ -69,8 +64,7 @@ class ActiveLearner(Campaign):
     taken anew, with their bounds. A criterion that goes by bounds decides at these moments only,
     and two fits must agree (see `StillToCome.recompute_from`).
 
-    Threads may share a learner. Each label goes to the point that the thread asked for; if another
-    one has labelled that meanwhile, `tell` raises a RuntimeError and takes nothing.
+    A learner belongs to one thread at a time.
 
     Examples
     --------
@@ -85,20 +79,16 @@ class ActiveLearner(Campaign):
     (20, [5, 10, 15, 20])
     """
 
-    _writing: OneWriter
-    _here: threading.local | None = None  # `rows`: what this thread asked for
+    _busy = False  # whether it is being changed
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make a learner with a lock of its own, also one that comes out of a pickle."""
-        new = super().__new__(cls)
-        new._writing = OneWriter()
-        return new
-
-    def _lock(self) -> OneWriter:
-        return self._writing
-
-    def _turn(self) -> OneWriter:
-        return self._lock().turn()
+    def _begin_change(self) -> None:
+        """Begin a change; whoever does must set `_busy` to False at its end."""
+        if self._busy:
+            raise RuntimeError(
+                "the learner is being changed: it cannot be changed again from within, by a "
+                "callback or a hook for warnings, or by another thread"
+            )
+        self._busy = True
 
     def __init__(
         self,
@@ -128,26 +118,22 @@ class ActiveLearner(Campaign):
     @property
     def bounds(self) -> Array:
         """Bounds of all labels after the initial ones, under the present hyper-parameters."""
-        with self._lock():
-            return self._selection.bounds.copy()
+        return self._selection.bounds.copy()
 
     @property
     def residuals(self) -> Array:
         """Distances of the labels from their predictions before them, in standard deviations."""
-        with self._lock():
-            return self._selection.residuals
+        return self._selection.residuals
 
     @property
     def unlabelled(self) -> NDArray[np.bool_]:
         """Which points have no label, and can be measured."""
-        with self._lock():
-            return self._selection.unlabelled
+        return self._selection.unlabelled
 
     @property
     def largest_variance(self) -> float:
         """Largest variance of an unlabelled point; 0.0 if there is none."""
-        with self._lock():  # it brings variances up to date
-            return self._selection.largest_variance()
+        return self._selection.largest_variance()
 
     @property
     def model(self) -> Any:
@@ -155,8 +141,7 @@ class ActiveLearner(Campaign):
 
         Without a `gp`, in the units of X: one length scale per feature.
         """
-        with self._lock():
-            return self._built_model()
+        return self._built_model()
 
     @property
     def pending(self) -> Ints:
@@ -183,21 +168,15 @@ class ActiveLearner(Campaign):
         count = 1 if n is None else check.count("n", n, 1)
         rows = self._asked
         if not rows or count not in (self._asked_n, len(rows)):
-            with self._turn():
+            self._begin_change()
+            try:
                 rows = self._ask(count)
-        self._remember(rows)
+            finally:
+                self._busy = False
         return rows[0] if n is None else np.array(rows, dtype=np.int64)
 
-    def _remember(self, rows: tuple[int, ...] | None) -> None:
-        """Remember what this thread asked for; None: it has told."""
-        here = self._here
-        if here is None:
-            with self._lock():
-                here = self._here = self._here or threading.local()
-        here.rows = rows
-
     def _ask(self, n: int = 1) -> tuple[int, ...]:
-        """Choose the next points, if that has not been done; whoever has the turn."""
+        """Choose the next points, if that has not been done."""
         if self._asked:
             if n not in (self._asked_n, len(self._asked)):
                 raise ValueError(
@@ -222,7 +201,6 @@ class ActiveLearner(Campaign):
             rows = (self._best(),)
         else:
             rows = self._best_ahead(count)
-        # The points last: who sees them, in another thread, sees the number of them as well.
         self._asked_n, self._batch_end = n, t + len(rows)
         self._asked = rows
         return rows
@@ -282,22 +260,30 @@ class ActiveLearner(Campaign):
         labels = _labels(y)
         values = [y] if labels is None else labels
         checked = [_label(value) for value in values]
-        with self._turn():
+        self._begin_change()
+        try:
             rows = self._rows_told(labels is None, index, checked)
             own = self._check_told(rows, checked, noise)
             self._take_all(rows, checked, own)
             self._catch_up()
             return self.stopper.verdict
+        finally:
+            self._busy = False
 
     def _tell_one(self, index: int, y: float) -> None:
         """Take the label of a point that was asked for; the verdict is nobody's business."""
-        with self._turn():
+        self._begin_change()
+        try:
             if index not in self._asked:
-                raise _labelled_meanwhile(index, y)
+                raise RuntimeError(
+                    f"point {index} has a label already, told by a callback: {y:g} is not taken"
+                )
             if self._refits is not None:
                 check_size("y", np.array([y]))
             self._take(index, y)
             self._catch_up()
+        finally:
+            self._busy = False
 
     def _rows_told(self, single: bool, index: Any, labels: list[float | None]) -> list[int]:
         """Return the points that labels are for."""
@@ -310,9 +296,6 @@ class ActiveLearner(Campaign):
             if not self._asked:
                 self._catch_up()
             return rows
-        meant = getattr(self._here, "rows", None)  # of None there is none
-        if meant is not None and (not self._asked or not set(self._asked) <= set(meant)):
-            raise _labelled_meanwhile(meant[0], labels[0] if labels else None)
         asked = self._asked
         if not asked:
             raise ValueError(
@@ -360,7 +343,6 @@ class ActiveLearner(Campaign):
         """Do not ask for a point any more."""
         if row in self._asked:
             self._asked = tuple(other for other in self._asked if other != row)
-        self._remember(None)
 
     def skip(self) -> Any:
         """Say that the point asked for cannot be measured; it is not asked for again.
@@ -396,7 +378,8 @@ class ActiveLearner(Campaign):
             labels = check.vector("y", values, len(rows))
         if not rows:
             return self.stopper.verdict
-        with self._turn():
+        self._begin_change()
+        try:
             known = set(self._selection.labels.tolist())
             for row in rows:
                 if row not in known:
@@ -408,6 +391,8 @@ class ActiveLearner(Campaign):
             self._tell_news()
             self._correct(rows, labels)
             return self.stopper.verdict
+        finally:
+            self._busy = False
 
     def refit(self) -> Any:
         """Fit the hyper-parameters now, to all labels so far; the criterion decides.
@@ -432,7 +417,8 @@ class ActiveLearner(Campaign):
         >>> [fit.n_labels for fit in learner.refits]
         [11, 12]
         """
-        with self._turn():
+        self._begin_change()
+        try:
             if self._refits is None:
                 raise ValueError("`refit` needs a learner that fits its hyper-parameters, got none")
             if self.n_labels < LEAST_LABELS:
@@ -444,6 +430,8 @@ class ActiveLearner(Campaign):
             if not self.refits or self.refits[-1].n_labels < self.n_labels:
                 self._refit()
             return self.stopper.verdict
+        finally:
+            self._busy = False
 
     def extend_pool(self, X_new: ArrayLike) -> Ints:
         """Add points to the pool.
@@ -462,7 +450,8 @@ class ActiveLearner(Campaign):
             raise TypeError("`extend_pool` needs a pool in memory: `X` is a dask array")
         points = check.points("X_new", X_new, self.points.shape[1])
         new = row_names(X_new)
-        with self._turn():
+        self._begin_change()
+        try:
             n, m = self.n_pool, len(points)
             if m:
                 names = self.names
@@ -470,6 +459,8 @@ class ActiveLearner(Campaign):
                     names = names + (list(range(n, n + m)) if new is None else new)
                 self._extend(points, names)
             return np.arange(n, n + m)
+        finally:
+            self._busy = False
 
     # many at once ----------------------------------------------------------------------------
 
@@ -493,7 +484,8 @@ class ActiveLearner(Campaign):
             False if Python is needed between the labels that are left.
         """
         self._threads = threads
-        with self._turn():
+        self._begin_change()
+        try:
             self._catch_up()
             rule = self._compiled_rule()
             if rule is None:
@@ -517,6 +509,8 @@ class ActiveLearner(Campaign):
                 if rule is None:  # a pool elsewhere shows no variances, once there is a model
                     return False
             return True
+        finally:
+            self._busy = False
 
     def _settle_run(self) -> None:
         """Do what is to be done after a compiled call, however it ended."""
@@ -543,8 +537,7 @@ class ActiveLearner(Campaign):
 
         workers = check.threads("threads", threads)
         checked = None if test is None else check_test_set(test, self.points.shape[1])
-        with self._lock():
-            return recorded(self, checked, workers, self.stopper.copy())
+        return recorded(self, checked, workers, self.stopper.copy())
 
     # keeping ---------------------------------------------------------------------------------
 
@@ -556,8 +549,7 @@ class ActiveLearner(Campaign):
         dict
             For `from_dict`, which wants the pool again; its checksum is kept.
         """
-        with self._lock():
-            return saved.state_of_learner(self)
+        return saved.state_of_learner(self)
 
     @classmethod
     def from_dict(
@@ -583,18 +575,17 @@ class ActiveLearner(Campaign):
         return saved.restored_learner(cls, state, X, acquisition)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock():
-            state = {name: value for name, value in vars(self).items() if name not in LOCKS}
-            selection = self._selection.frozen()
-            return state | {
-                "stopper": self.stopper.copy(),
-                "_selection": selection,
-                "_model": selection.model,
-                "_refits": deepcopy(self._refits),
-                "_skipped": list(self._skipped),
-                "_noises": dict(self._noises),
-                "_driven": False,
-            }
+        selection = self._selection.frozen()
+        return vars(self) | {
+            "stopper": self.stopper.copy(),
+            "_selection": selection,
+            "_model": selection.model,
+            "_refits": deepcopy(self._refits),
+            "_skipped": list(self._skipped),
+            "_noises": dict(self._noises),
+            "_driven": False,
+            "_busy": False,
+        }
 
     def __copy__(self) -> ActiveLearner:
         return deepcopy(self)
@@ -602,14 +593,6 @@ class ActiveLearner(Campaign):
     def __repr__(self) -> str:
         said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
         return f"ActiveLearner({said})"
-
-
-def _labelled_meanwhile(row: int, y: float | None) -> RuntimeError:
-    said = "None" if y is None else f"{y:g}"
-    return RuntimeError(
-        f"point {row} has been labelled meanwhile, by another thread or a callback: its label "
-        f"{said} is not taken; ask again"
-    )
 
 
 def _labels(y: Any) -> list[Any] | None:

@@ -181,10 +181,7 @@ class Run:
     @property
     def p_values(self) -> Array:
         """p-value of the runs test after each bound."""
-        settings = {}
-        if isinstance(self.stopper, Stopper):
-            settings = self.stopper.get_params(deep=False) | {"gp": None}
-        again = Stopper(**settings)
+        again = self.stopper.fresh() if isinstance(self.stopper, Stopper) else Stopper()
         again.extend(self.bounds)
         return again.trace().p_values
 
@@ -458,21 +455,19 @@ def run_campaign(
         check_labels(learner.gp, "test", test[1])
     driving = False
     try:
-        with learner._turn():
-            if learner._driven:
-                raise RuntimeError("the run is going on already: in another thread, or further up")
-            if prepare is not None:
-                prepare()
-            learner._source = source
-            learner._driven = driving = True
+        if learner._driven:
+            raise RuntimeError("the run is going on already")
+        if prepare is not None:
+            prepare()
+        learner._source = source
+        learner._driven = driving = True
         _label_all(learner, source, on_label, workers, progress)
-        with learner._lock():
-            # who was called with the learner may go on with it
-            stopper = learner.stopper if on_label is None else learner.stopper.copy()
-            run = recorded(learner, test, workers, stopper)
-            if logger.isEnabledFor(logging.INFO):  # a verdict costs more than a message
-                logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
-            return run
+        # who was called with the learner may go on with it
+        stopper = learner.stopper if on_label is None else learner.stopper.copy()
+        run = recorded(learner, test, workers, stopper)
+        if logger.isEnabledFor(logging.INFO):  # a verdict costs more than a message
+            logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
+        return run
     finally:
         if driving:
             learner._driven = False

@@ -21,8 +21,8 @@ NONE, NOTHING = np.empty((0, 0)), np.empty(0)
 class Buffers(NamedTuple):
     """Parameters and buffers of a process; the rows of the first n labels are only read.
 
-    The thread that has the turn writes the rows after them, then sets a larger n. `rewind` makes
-    a new one of these, because rows are written again: by that a reader notices.
+    A new label writes the row after them, and then sets a larger n. `rewind` makes a new one of
+    these, because rows are written again.
     """
 
     lengthscale: float | Array

@@ -106,7 +106,6 @@ class LaplaceClassifier(KernelModel):
         kernel: str = "rbf",
         kappa: float = 0.0,
     ) -> None:
-        self._writing = None
         self._scales, self._variance = self._set_prior(lengthscale, amplitude, kernel)
         self._link = check.option_code("link", link, links.LINKS)
         self._kappa = check.zero_or_more("kappa", kappa)
@@ -199,11 +198,9 @@ class LaplaceClassifier(KernelModel):
         label = check.real("y", y)
         check.class_labels("y", label, 1, self._now.negative)
         x = check.point(x, self._expected())
-        with self._turn():
-            # Perhaps another thread has fixed classes or features meanwhile.
-            signs, negative = check.class_labels("y", label, 1, self._now.negative)
-            x = check.point(x, self._expected())
-            return float(self._append(self._scaled("x", x[None, :]), signs, negative)[0])
+        signs, negative = check.class_labels("y", label, 1, self._now.negative)
+        x = check.point(x, self._expected())
+        return float(self._append(self._scaled("x", x[None, :]), signs, negative)[0])
 
     def add_batch(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Add labels in order and return their bounds.
@@ -234,10 +231,9 @@ class LaplaceClassifier(KernelModel):
         """
         inputs = check.points("X", X, self._expected())
         labels = check.vector("y", y, len(inputs))
-        with self._turn():
-            inputs = check.points("X", inputs, self._expected())
-            signs, negative = check.class_labels("y", labels, len(inputs), self._now.negative)
-            return self._append(self._scaled("X", inputs), signs, negative)
+        inputs = check.points("X", inputs, self._expected())
+        signs, negative = check.class_labels("y", labels, len(inputs), self._now.negative)
+        return self._append(self._scaled("X", inputs), signs, negative)
 
     def _append(self, scaled: Array, signs: Array, negative: int | None) -> Array:
         """Add m labels, or none of them, inside the turn; scaled : (d, m), signs : (m,)."""
@@ -423,7 +419,7 @@ class LaplaceClassifier(KernelModel):
         """Return means and, if wanted, variances at scaled inputs, (d, m), panel by panel."""
         m, n = scaled.shape[1], now.n
         mean, var = np.empty(m), np.empty(m if variances else 0)
-        C = np.empty((4, n))  # not that of the state: threads may predict side by side
+        C = np.empty((4, n))  # not that of the state, which predictions leave alone
         for low in range(0, m, PANEL):
             panel = np.ascontiguousarray(scaled[:, low : low + PANEL])
             laplace.marginals(
@@ -623,7 +619,7 @@ class LaplaceClassifier(KernelModel):
     def _without_labels(self) -> LaplaceClassifier:
         """Return a classifier with the same parameters and no labels."""
         new = type(self).__new__(type(self))
-        vars(new).update(vars(self) | {"_writing": None})
+        vars(new).update(vars(self))
         new._now = Now(0, None, None, (0, 0), laplace.new_laplace(0, 0))
         return new
 
@@ -647,23 +643,22 @@ class LaplaceClassifier(KernelModel):
         1
         """
         n = check.count("n", n)
-        with self._turn():
-            now = self._now
-            if n > now.n:
-                raise ValueError(
-                    f"`n` must be at most the number of labels, {now.n}, got {check.short_repr(n)}"
-                )
-            if n == now.n:
-                return
-            # A copy of everything: the rows after n are written again.
-            state = laplace.Laplace(*(array.copy() for array in now.state))
-            laplace.multiply(state.K, state.a, n, state.f)
-            status, steps, factors = laplace.find_mode(self._link, state, n, False)
-            if status != 0:  # pragma: no cover
-                raise np.linalg.LinAlgError(f"the mode of the posterior of {n} labels is not found")
-            laplace.refresh_mode(self._link, state, n)
-            negative = now.negative if (state.sign[:n] < 0.0).any() else None
-            self._now = Now(n, now.features, negative, (steps, factors), state)
+        now = self._now
+        if n > now.n:
+            raise ValueError(
+                f"`n` must be at most the number of labels, {now.n}, got {check.short_repr(n)}"
+            )
+        if n == now.n:
+            return
+        # A copy of everything: the rows after n are written again.
+        state = laplace.Laplace(*(array.copy() for array in now.state))
+        laplace.multiply(state.K, state.a, n, state.f)
+        status, steps, factors = laplace.find_mode(self._link, state, n, False)
+        if status != 0:  # pragma: no cover
+            raise np.linalg.LinAlgError(f"the mode of the posterior of {n} labels is not found")
+        laplace.refresh_mode(self._link, state, n)
+        negative = now.negative if (state.sign[:n] < 0.0).any() else None
+        self._now = Now(n, now.features, negative, (steps, factors), state)
 
     def copy(self) -> LaplaceClassifier:
         """Return a classifier of its own with the same labels.
@@ -684,7 +679,7 @@ class LaplaceClassifier(KernelModel):
         """
         new = type(self).__new__(type(self))
         now = self._now
-        vars(new).update(vars(self) | {"_writing": None})
+        vars(new).update(vars(self))
         new._now = now._replace(state=laplace.Laplace(*(array.copy() for array in now.state)))
         return new
 

@@ -85,7 +85,6 @@ class GaussianProcess(GrowingProcess):
         mean: float = 0.0,
         kernel: str = "rbf",
     ) -> None:
-        self._writing = None
         scale, variance = self._set_prior(lengthscale, amplitude, kernel)
         self._warned = self._at_edge = False
         self._clear(scale, check.positive("noise", noise), variance, check.real("mean", mean))
@@ -158,10 +157,9 @@ class GaussianProcess(GrowingProcess):
             raise ValueError("`return_var` and `return_cov` must not both be True")
         inputs = check.points("X", X, self._expected())
         if return_cov:
-            return self._read(
-                lambda now: posterior.joint(self._kind, now, self._scaled_for(now, inputs))
-            )
-        return self._read(lambda now: self._predict(now, inputs, return_var))
+            now = self._now
+            return posterior.joint(self._kind, now, self._scaled_for(now, inputs))
+        return self._predict(self._now, inputs, return_var)
 
     def _scaled_for(self, now: Now, inputs: Array) -> Array:
         """Return inputs to predict at, divided by the length scales of one moment: (d, m)."""
@@ -209,7 +207,7 @@ class GaussianProcess(GrowingProcess):
         >>> gp.bounds().round(4)
         array([60.0687,  0.8255, 50.053 ])
         """
-        return self._read(posterior.label_bounds)
+        return posterior.label_bounds(self._now)
 
     def log_marginal_likelihood(self) -> float:
         """Log density of the labels under the prior, 0 if there are none.
@@ -227,7 +225,7 @@ class GaussianProcess(GrowingProcess):
         >>> round(gp.log_marginal_likelihood(), 6)
         -1.047676
         """
-        return self._read(posterior.log_evidence)
+        return posterior.log_evidence(self._now)
 
     def prior_kl(self, *, jitter: float = 0.0) -> float:
         """Exact KL(q_t || p) of the posterior from the prior, for PAC-Bayesian bounds.
@@ -252,7 +250,7 @@ class GaussianProcess(GrowingProcess):
         1.935
         """
         jitter = check.zero_or_more("jitter", jitter)
-        return self._read(lambda now: posterior.divergence_from_prior(self._kind, now, jitter))
+        return posterior.divergence_from_prior(self._kind, self._now, jitter)
 
     # Keeping.
 
@@ -278,14 +276,13 @@ class GaussianProcess(GrowingProcess):
         >>> gp.n_labels, other.n_labels
         (0, 1)
         """
-        new = self._read(self._copy)
+        new = self._copy(self._now)
         new._warned = new._warned or check.flag("quiet", quiet)
         return new
 
     def _copy(self, now: Now) -> GaussianProcess:
         n, old = now
         new = type(self).__new__(type(self))
-        new._writing = None
         new._kernel, new._kind = self._kernel, self._kind
         new._warned, new._at_edge = self._warned, self._at_edge
         new._clear(old.lengthscale, old.noise, old.amplitude, old.mean)
@@ -306,7 +303,7 @@ class GaussianProcess(GrowingProcess):
         return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self._read(self._packed)
+        return self._packed(self._now)
 
     def _packed(self, now: Now) -> dict[str, Any]:
         n, kept = now
@@ -323,7 +320,6 @@ class GaussianProcess(GrowingProcess):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._writing = None
         self._kernel = state["kernel"]
         self._kind = KINDS[self._kernel]
         self._warned = state["warned"]
@@ -356,7 +352,7 @@ class GaussianProcess(GrowingProcess):
         >>> GaussianProcess.from_dict(gp.to_dict()).predict([0.5]) == gp.predict([0.5])
         array([ True])
         """
-        return self._read(self._listed)
+        return self._listed(self._now)
 
     def _listed(self, now: Now) -> dict[str, Any]:
         n, kept = now
@@ -436,14 +432,13 @@ class GaussianProcess(GrowingProcess):
         >>> gp.n_labels
         3
         """
-        with self._turn():
-            n, kept = self._now
-            if n == 0:
-                return
-            new = self._copy(self._now)
-            new.rewind(0)
-            new._append(kept.Z[:, :n], kept.labels[TARGET, :n], kept.labels[NOISE, :n])
-            self._now, self._alpha = new._now, None
+        n, kept = self._now
+        if n == 0:
+            return
+        new = self._copy(self._now)
+        new.rewind(0)
+        new._append(kept.Z[:, :n], kept.labels[TARGET, :n], kept.labels[NOISE, :n])
+        self._now, self._alpha = new._now, None
 
     def drift(self) -> float:
         """Return ``max |L L^T - (K + N)|``, the backward error of the factor kept.
@@ -462,7 +457,7 @@ class GaussianProcess(GrowingProcess):
         >>> gp.drift() < 1e-14
         True
         """
-        return self._read(lambda now: posterior.backward_error(self._kind, now))
+        return posterior.backward_error(self._kind, self._now)
 
     # Learning the parameters.
 
@@ -576,10 +571,8 @@ class GaussianProcess(GrowingProcess):
             found, edge = search(
                 inputs, targets, self._kind, self._parameters, wanted, limits, restarts, seed
             )
-        with self._turn():
-            self._refuse_labels()  # another thread may have added one
-            self._clear(*found)
-            self._at_edge = edge
+        self._clear(*found)
+        self._at_edge = edge
         return self
 
     def _weakly_fitted(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -113,7 +112,7 @@ class GrowingProcess(KernelModel):
         >>> labels.scaled, labels.y, labels.noise
         (array([[0.5, 1.5]]), array([0.5, 0.6]), array([0.01, 0.01]))
         """
-        return self._read(self._snapshot)
+        return self._snapshot(self._now)
 
     def _snapshot(self, now: Now) -> Labels:
         n, kept = now
@@ -154,24 +153,6 @@ class GrowingProcess(KernelModel):
 
     def _expected(self) -> int | None:
         return expected_features(self._now)
-
-    def _read(self, look: Callable[[Now], Found]) -> Found:
-        """Return what `look` finds among the labels of one moment.
-
-        New labels leave the others as they are. Only a `rewind` meanwhile lets rows be written
-        again: then `look` is called once more, under the lock.
-        """
-        now = self._now
-        try:
-            found = look(now)
-        except Exception:
-            if self._now[1] is now[1]:
-                raise
-        else:
-            if self._now[1] is now[1]:
-                return found
-        with self._lock():
-            return look(self._now)
 
     # What the process is.
 
@@ -223,39 +204,34 @@ class GrowingProcess(KernelModel):
             y = float(y) if isinstance(y, float) else check.real("y", y)
         if noise is not None:
             noise = check.positive("noise", noise)
-        # What is not yet an array of numbers may be anything: its own code runs before the turn.
         if type(x) is not _ARRAY or (x.dtype is not _DOUBLE and x.dtype.kind not in "fiu"):
             x = check.point(x, self._expected())
-        writing = self._writing
-        if writing is None or writing.is_mine():
-            writing = self._turn()
-        with writing:
-            n, kept = self._now
-            (
-                _, default, amplitude, mean, shape, capacity, Z, labels, panels, row, scratch,
-                per_length,
-            ) = kept  # fmt: skip
-            if n == 0 or n == capacity or x.shape != shape:
-                x = check.point(x, expected_features(self._now))
-                kept = self._allocate(x.size) if n == 0 else self._reserve(n + 1)
-                Z, labels, panels, row, scratch, per_length = kept[6:]
-            # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
-            scratch[...] = x
-            if noise is None:
-                noise = default
-            distance = y - mean
-            if distance * distance > FAR * (amplitude + noise) and not self._warned:
-                check.real("y", y)
-                self._warn_far(y, noise)
-            status, r = append_row(
-                self._kind, amplitude, mean, scratch, per_length, y, noise, n, Z, labels, panels,
-                row,
-            )  # fmt: skip
-            if status != 0:
-                check.real("y", y)
-                check.point(x, expected_features(self._now))
-                _fail(status, y, Z)
-            self._now = n + 1, kept
+        n, kept = self._now
+        (
+            _, default, amplitude, mean, shape, capacity, Z, labels, panels, row, scratch,
+            per_length,
+        ) = kept  # fmt: skip
+        if n == 0 or n == capacity or x.shape != shape:
+            x = check.point(x, expected_features(self._now))
+            kept = self._allocate(x.size) if n == 0 else self._reserve(n + 1)
+            Z, labels, panels, row, scratch, per_length = kept[6:]
+        # An array of the right shape and type is copied unseen: the kernel notices NaN and inf.
+        scratch[...] = x
+        if noise is None:
+            noise = default
+        distance = y - mean
+        if distance * distance > FAR * (amplitude + noise) and not self._warned:
+            check.real("y", y)
+            self._warn_far(y, noise)
+        status, r = append_row(
+            self._kind, amplitude, mean, scratch, per_length, y, noise, n, Z, labels, panels,
+            row,
+        )  # fmt: skip
+        if status != 0:
+            check.real("y", y)
+            check.point(x, expected_features(self._now))
+            _fail(status, y, Z)
+        self._now = n + 1, kept
         return r if type(r) is float else float(r)
 
     def add_batch(
@@ -297,25 +273,22 @@ class GrowingProcess(KernelModel):
         variances = None if noise is None else check.label_noise(noise, 0.0, m)
         if m == 0:
             return np.empty(0)
-        with self._turn():
-            n, kept = self._now
-            # Perhaps another thread has fixed the number of features meanwhile.
-            inputs = check.points("X", inputs, expected_features(self._now))
-            if variances is None:
-                variances = np.full(m, kept.noise)
-            if n == 0:
-                kept = self._allocate(inputs.shape[1])
-            scaled = self._scaled("X", inputs, kept.lengthscale)
-            if not self._warned:
-                distance = targets - kept.mean
-                ratio = distance / np.sqrt(kept.amplitude + variances)
-                worst = int(np.abs(ratio).argmax())
-                if ratio[worst] * ratio[worst] > FAR:
-                    self._warn_far(float(targets[worst]), float(variances[worst]))
-            return self._append(scaled, targets, variances)
+        n, kept = self._now
+        if variances is None:
+            variances = np.full(m, kept.noise)
+        if n == 0:
+            kept = self._allocate(inputs.shape[1])
+        scaled = self._scaled("X", inputs, kept.lengthscale)
+        if not self._warned:
+            distance = targets - kept.mean
+            ratio = distance / np.sqrt(kept.amplitude + variances)
+            worst = int(np.abs(ratio).argmax())
+            if ratio[worst] * ratio[worst] > FAR:
+                self._warn_far(float(targets[worst]), float(variances[worst]))
+        return self._append(scaled, targets, variances)
 
     def _append(self, scaled: Array, y: Array, noise: Array) -> Array:
-        """Add m labels, or none of them, inside the turn; return their bounds.
+        """Add m labels, or none of them; return their bounds.
 
         scaled : (d, m).  y, noise : (m,).
         """
@@ -408,14 +381,13 @@ class GrowingProcess(KernelModel):
         1
         """
         n = check.count("n", n)
-        with self._turn():
-            there, kept = self._now
-            if n > there:
-                raise ValueError(
-                    f"`n` must be at most the number of labels, {there}, got {check.short_repr(n)}"
-                )
-            if n < there:
-                self._now = n, Buffers(*kept)
+        there, kept = self._now
+        if n > there:
+            raise ValueError(
+                f"`n` must be at most the number of labels, {there}, got {check.short_repr(n)}"
+            )
+        if n < there:
+            self._now = n, Buffers(*kept)
 
 
 def _fail(status: int, y: float, Z: Array) -> NoReturn:

@@ -1,22 +1,16 @@
-"""ModelSettings: parameters of a model as scikit-learn has them, and its lock."""
+"""ModelSettings: parameters of a model as scikit-learn has them."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from fastal import _params
 from fastal import _validation as check
-from fastal._threads import lock_of
-
-if TYPE_CHECKING:
-    from fastal._threads import OneWriter
 
 
 class ModelSettings:
     """Arguments of a model's constructor, to be read, changed, cloned and written as code."""
-
-    _writing: OneWriter | None  # None until it is needed: not every copy is changed
 
     # Arguments of the constructor, which are attributes too.
     _settings: ClassVar[tuple[str, ...]]
@@ -68,17 +62,17 @@ class ModelSettings:
         0.1
         """
         known = self.get_params()
-        own, _ = _params.split(params, known)
-        if not own:
+        for name in params:
+            check.option("params", name, tuple(known))
+        if not params:
             return self
-        changed = type(self)(**(known | own))
-        with self._turn():
-            if self.n_labels:
-                raise ValueError(
-                    f"parameters must not change while there are labels, got {self.n_labels} of "
-                    "them: `rewind(0)` first, or change those of a clone"
-                )
-            self._take_settings(changed)
+        changed = type(self)(**(known | params))
+        if self.n_labels:
+            raise ValueError(
+                f"parameters must not change while there are labels, got {self.n_labels} of "
+                "them: `rewind(0)` first, or change those of a clone"
+            )
+        self._take_settings(changed)
         return self
 
     @abstractmethod
@@ -94,11 +88,3 @@ class ModelSettings:
 
     def __str__(self) -> str:
         return f"{self!r} with {self.n_labels} labels"
-
-    def _lock(self) -> OneWriter:
-        """Return the lock of this model."""
-        return self._writing or lock_of(self)
-
-    def _turn(self) -> OneWriter:
-        """Return the lock to change the model under (see `OneWriter.turn`)."""
-        return self._lock().turn()

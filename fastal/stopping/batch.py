@@ -114,7 +114,7 @@ def _compiled_criterion(
     given = settings if alpha is None else {"alpha": alpha} | settings
     if given:
         name, value = next(iter(given.items()))
-        if name not in Stopper().get_params():
+        if name not in Stopper()._argument_names():
             raise TypeError(f"`{name}` is not an argument, got {check.short_repr(value)}")
         raise TypeError(
             f"`{name}` is an argument of Stopper: it cannot be given together with `criterion`, "

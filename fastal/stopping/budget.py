@@ -47,8 +47,7 @@ class _Counter(Criterion):
 
     def update(self, *label: Any, **more: Any) -> bool:
         """Count one label, whatever is said about it; return whether there has been a stop."""
-        with self._turn():
-            return self._counter.step()
+        return self._counter.step()
 
     @property
     def history(self) -> NDArray[np.int64]:
@@ -79,8 +78,7 @@ class _Counter(Criterion):
         """
         check.flag("at_edge", at_edge)
         check.flag("same_fit", same_fit)
-        with self._turn():
-            self._counter.count_to(len(check.vector("bounds", bounds)))
+        self._counter.count_to(len(check.vector("bounds", bounds)))
         return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
@@ -89,8 +87,7 @@ class _Counter(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        with self._turn():
-            self._counter.reset()
+        self._counter.reset()
         return self
 
     @property
@@ -111,10 +108,6 @@ class _Counter(Criterion):
     @abstractmethod
     def _why(self, stopped: bool, seen: int) -> str:
         """Return the reason after so many bounds."""
-
-    def _take_settings(self, changed: Self) -> None:
-        changed._counter.count_to(self._seen)
-        vars(self).update(vars(changed))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._limit})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -50,7 +50,7 @@ class Tracker(Protocol):
     def reset(self) -> None:
         """Forget all bounds."""
 
-    def replace(self, other: Any, n_pushed: int) -> None:
+    def replace(self, other: Any) -> None:
         """Exchange states with another one."""
 
     def copy(self) -> Self:
@@ -72,9 +72,6 @@ class Tracker(Protocol):
     def take_stop(self, other: Any) -> None:
         """Take over the stop of another one, as it was."""
 
-
-# How often a reader looks again when another thread has just pushed.
-RETRIES = 100
 
 # Keys of a saved criterion, besides its settings.
 STATE = ("gp", "bounds", "expected", "stopped_at", "left", "level", "evidence", "fit")
@@ -114,11 +111,10 @@ def recompute_from(
 
 
 class ByBounds(Criterion):
-    """A criterion that takes bounds by five ways and keeps them all.
+    """A criterion that takes bounds by four ways and keeps them all.
 
-    `push` a bound or divergence, `update` with the posterior before the label, `update_from` a
-    model of another library, `observe` an input and its label with a Gaussian process, `extend` by
-    a history.
+    `push` a bound or divergence, `update` with the posterior before the label, `observe` an input
+    and its label with a Gaussian process, `extend` by a history.
 
     A subclass names its settings, and makes its compiled state in `_start`.
     """
@@ -196,31 +192,6 @@ class ByBounds(Criterion):
             return self.extend(bounds_of(mean, var, y, noise)) is not None
         return status == 1
 
-    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
-        """Take a label and the model of another library, before that is fitted to the label.
-
-        Parameters
-        ----------
-        model : object
-            A fitted model of a library that fastal knows, see `fastal.adapters`. It is asked for
-            its posterior, not changed.
-        x : array_like, shape (d,) or (m, d)
-            The input, or those of several labels.
-        y : float, or array_like of shape (m,)
-            The label, or labels in order; the bound of each is given the labels before it.
-        noise : float or array_like of shape (m,), optional
-            Noise variance of these labels, if not that of the model. The criterion's own is for
-            `update`.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        from fastal.adapters import update_from
-
-        return update_from(self, model, x, y, noise)
-
     def observe(self, x: ArrayLike, y: float) -> bool:
         """Add a label to the Gaussian process, and its bound to the criterion.
 
@@ -239,31 +210,16 @@ class ByBounds(Criterion):
         gp = self.gp
         if gp is None:
             raise ValueError(f"`observe` needs {type(self).__name__}(gp=...), got gp=None")
-        # What is not yet numbers may be anything: its own code runs before the turn.
         if type(x) is not np.ndarray:
             x = check.point(x, None)
         y = check.real("y", y)
-        with self._turn():
-            bounds, labels = len(self), getattr(gp, "n_labels", None)
-            r = None
-            try:
-                r = gp.add(x, y)
-                return self.push(r)
-            except BaseException as error:
-                # The label and its bound, or neither. A push that is refused takes nothing; Ctrl-C
-                # may come at any moment, and after it.
-                refused = isinstance(error, Exception)
-                alone = r is not None if refused else self._has(bounds)
-                if alone and labels is not None and gp.n_labels == labels + 1:
-                    gp.rewind(labels)
-                raise
-
-    def _has(self, n: int) -> bool:
-        """Whether there are n bounds, or no one can tell since another thread is at work."""
+        bounds, labels = len(self), getattr(gp, "n_labels", None)
         try:
-            return len(self) == n
-        except RuntimeError:
-            return True
+            return self.push(gp.add(x, y))
+        except BaseException:  # the label and its bound, or neither
+            if labels is not None and gp.n_labels == labels + 1 and len(self) == bounds:
+                gp.rewind(labels)
+            raise
 
     def extend(self, values: Any) -> int | None:
         """Take bounds in order, as if pushed one by one.
@@ -426,38 +382,30 @@ class ByBounds(Criterion):
         check.flag("same_fit", same_fit)
         self._check_bounds("bounds", values)
         self.allow_refits()
-        with self._turn():
-            n, fit = len(self), self._fit
-            if same_fit or self._has_seen(values):
-                return self.stopped
-            # The fit before, with all labels since, must say stop, and the new one too.
-            agreed = (
-                fit is not None
-                and not fit[1]
-                and not at_edge
-                and len(values) >= fit[0]
-                and self._tracker.would_stop
-            )
-            at, said = self.stopped_at, self._at_stop
-            anew = self.copy().reset()
-            anew._tracker.held = True
-            anew._extend(values)
-            if at is not None:
-                anew._tracker.take_stop(self._tracker)
-            elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
-                anew._tracker.latch()
-            new = (len(values), at_edge)
-            try:
-                self._tracker.replace(anew._tracker, n)
-            except KeyboardInterrupt:  # heard when the bounds are replaced
-                self._fit = new
-                if at is not None:
-                    self._note_stop(at, *said)
-                raise
-            self._fit = new
-            if at is not None:
-                self._note_stop(at, *said)
+        fit = self._fit
+        if same_fit or self._has_seen(values):
             return self.stopped
+        # The fit before, with all labels since, must say stop, and the new one too.
+        agreed = (
+            fit is not None
+            and not fit[1]
+            and not at_edge
+            and len(values) >= fit[0]
+            and self._tracker.would_stop
+        )
+        at, said = self.stopped_at, self._at_stop
+        anew = self.copy().reset()
+        anew._tracker.held = True
+        anew._extend(values)
+        if at is not None:
+            anew._tracker.take_stop(self._tracker)
+        elif anew._tracker.would_stop and (agreed or anew._at_the_end()):
+            anew._tracker.latch()
+        self._tracker.replace(anew._tracker)
+        self._fit = (len(values), at_edge)
+        if at is not None:
+            self._note_stop(at, *said)
+        return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
         """Take all bounds of a campaign anew, and decide (see `after_refit`)."""
@@ -473,19 +421,16 @@ class ByBounds(Criterion):
         """
         values = check.vector("bounds", bounds, len(self))
         self._check_bounds("bounds", values)
-        with self._turn():
-            anew = self.copy().reset()
-            anew._tracker.held = True
-            anew._extend(values)
-            anew._tracker.held = self._fit is not None
-            at, said = self.stopped_at, self._at_stop
-            if at is not None:
-                anew._tracker.take_stop(self._tracker)
-            try:
-                self._tracker.replace(anew._tracker, len(values))
-            finally:  # Ctrl-C is heard when the bounds are replaced
-                if at is not None:
-                    self._note_stop(at, *said)
+        anew = self.copy().reset()
+        anew._tracker.held = True
+        anew._extend(values)
+        anew._tracker.held = self._fit is not None
+        at, said = self.stopped_at, self._at_stop
+        if at is not None:
+            anew._tracker.take_stop(self._tracker)
+        self._tracker.replace(anew._tracker)
+        if at is not None:
+            self._note_stop(at, *said)
 
     def _has_seen(self, bounds: Array) -> bool:
         return self._fit is not None and np.array_equal(bounds, self.bounds)
@@ -529,14 +474,9 @@ class ByBounds(Criterion):
     @property
     def bounds(self) -> NDArray[np.float64]:
         """All bounds in order, as a new array."""
-        for _ in range(RETRIES):
-            out = np.empty(self._tracker.n_pushed)
-            try:
-                self._tracker.values(out)
-            except ValueError:  # of the length: another thread has pushed meanwhile
-                continue
-            return out
-        raise RuntimeError("another thread has pushed meanwhile: ask again")
+        out = np.empty(self._tracker.n_pushed)
+        self._tracker.values(out)
+        return out
 
     @property
     def history(self) -> NDArray[np.float64]:
@@ -597,7 +537,7 @@ class ByBounds(Criterion):
             new = self._twin()  # compiled state is replaced below, and by subclasses
             vars(new).pop("_warned", None)  # of the bounds of another tracker
         else:  # of somebody's own class settings and bounds are known; it makes the rest
-            new = type(self)(**self.get_params(deep=False))
+            new = type(self)(**self._arguments())
         if new.gp is not None:
             new.gp = new.gp.copy()
         new._tracker, new._fit = self._tracker.copy(), self._fit
@@ -612,20 +552,7 @@ class ByBounds(Criterion):
     # Compiled state, which a pickle replaces by bounds and stop.
     _compiled_state: ClassVar[tuple[str, ...]] = ("_tracker", "_warned")
 
-    def _at_once(self, look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `look` finds while no other thread pushes."""
-        for _ in range(RETRIES):
-            tracker = self._tracker
-            before = tracker.epoch, tracker.n_pushed, tracker.stopped_at
-            found = look()
-            if (tracker.epoch, tracker.n_pushed, tracker.stopped_at) == before:
-                return found
-        raise RuntimeError("another thread has pushed meanwhile: ask again")
-
     def __getstate__(self) -> dict[str, Any]:
-        return self._at_once(self._pickled)
-
-    def _pickled(self) -> dict[str, Any]:
         own = {name: v for name, v in vars(self).items() if name not in self._compiled_state}
         stop = (self.stopped_at or 0, *self._at_stop, self._evidence)
         return own | {"bounds": self.bounds, "stop": stop, "expected": self._expected}
@@ -646,9 +573,6 @@ class ByBounds(Criterion):
         dict
             For `from_dict`. A Gaussian process is described by its settings and labels.
         """
-        return self._at_once(self._saved)
-
-    def _saved(self) -> dict[str, Any]:
         settings = {name: _params.plain(getattr(self, name)) for name in self._settings}
         left, level = self._at_stop
         return {
@@ -675,7 +599,8 @@ class ByBounds(Criterion):
                 f"`state['bounds']` must be a list of numbers, got {check.short_repr(bounds)}"
             )
         with damaged_state():
-            return cls(**settings, gp=gp), check.finite_array("bounds", bounds)
+            made: Any = cls  # subclasses have `gp`
+            return made(**settings, gp=gp), check.finite_array("bounds", bounds)
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> ByBounds:
@@ -701,71 +626,14 @@ class ByBounds(Criterion):
             new._tracker.held = True
         return new
 
-    # scikit-learn's conventions --------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add those of `gp`, as ``gp__noise``.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-        """
-        return super().get_params(deep)
-
-    def _param_names(self) -> tuple[str, ...]:
+    def _argument_names(self) -> tuple[str, ...]:
         return (*self._settings, "gp")
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; the bounds are judged anew, from the first on.
-
-        After a refit a stop stays, since only fits decide.
-
-        Parameters
-        ----------
-        **params
-            Arguments of the constructor.
-
-        Returns
-        -------
-        Criterion
-            The criterion itself.
-        """
-        known = self.get_params(deep=False)
-        given = known | {name: value for name, value in params.items() if name in known}
-        _, inner = _params.split(params, given)
-        changed = type(self)(**given)
-        for name, values in inner.items():
-            given[name].set_params(**values)
-        changed.expect(self._expected)
-        bounds = self.bounds
-        changed._fit, changed._tracker.held = self._fit, self._fit is not None
-        self._judge_anew(changed, bounds)
-        at, said = self.stopped_at, self._at_stop
-        stays = self._fit is not None and at is not None  # only fits decide
-        if stays:
-            changed._tracker.take_stop(self._tracker)
-        tracker = self._tracker  # stays: another thread may be about to push to it
-        tracker.replace(changed._tracker, len(bounds))
-        vars(self).update(vars(changed) | {"_tracker": tracker})
-        if stays and at is not None:
-            self._note_stop(at, *said)
-        return self
-
-    def _judge_anew(self, changed: Self, bounds: Array) -> None:
-        """Give all bounds to a criterion whose settings have changed."""
-        changed._extend(bounds)
 
     def __repr__(self) -> str:
         default = type(self)()
         changed = {
             name: value
-            for name, value in self.get_params(deep=False).items()
+            for name, value in self._arguments().items()
             if value != getattr(default, name)
         }
         return _params.call_text(self, changed)

@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from fastal import _params
 from fastal import _validation as check
 from fastal._core.rule import CompiledRule
 from fastal._state import FORMAT, state_values
@@ -60,8 +59,7 @@ class _Composition(Criterion):
     @property
     def history(self) -> tuple[Any, ...]:
         """The numbers of each member."""
-        with self._lock():
-            return tuple(member.history for member in self.members)
+        return tuple(member.history for member in self.members)
 
     @property
     def left(self) -> float:
@@ -87,13 +85,12 @@ class _Composition(Criterion):
     @property
     def verdict(self) -> Decision:
         """The decision with the reasons, and the warnings, of the members that made it."""
-        with self._lock():  # all of one moment
-            said: Decision = super().verdict
-            if not said.stop:
-                return said
-            deciding = [member for member in self.members if member.stopped_at is not None]
-            found = (warning for member in deciding for warning in member.verdict.warnings)
-            return replace(said, warnings=tuple(dict.fromkeys(found)))
+        said: Decision = super().verdict
+        if not said.stop:
+            return said
+        deciding = [member for member in self.members if member.stopped_at is not None]
+        found = (warning for member in deciding for warning in member.verdict.warnings)
+        return replace(said, warnings=tuple(dict.fromkeys(found)))
 
     def extend(self, values: Any) -> int | None:
         """Give each number to every member; return the number of bounds at the stop, or None.
@@ -111,10 +108,10 @@ class _Composition(Criterion):
         numbers = check.finite_array("values", check.column_values("values", values))
         self._check_bounds("values", numbers)
         taken = [self._measure("values", value) for value in numbers.tolist()]
-        with self._turn():
-            for value in taken:
-                self._give(value)
-            return self.stopped_at
+        for value in taken:
+            for member in self.members:
+                member.push(value)
+        return self.stopped_at
 
     def _first_still(self) -> StillToCome | None:
         return first_of(self, StillToCome)
@@ -148,11 +145,6 @@ class _Composition(Criterion):
     def push(self, r: float) -> bool:
         """Give one number to every member; return whether there has been a stop."""
         r = self._measure("r", r)
-        with self._turn():
-            return self._give(r)
-
-    def _give(self, r: float) -> bool:
-        """Give one number to every member, whoever has the turn."""
         for member in self.members:
             member.push(r)
         return self.stopped
@@ -175,10 +167,9 @@ class _Composition(Criterion):
             member.start(campaign)
 
     def after_label(self, campaign: CampaignView) -> bool:
-        with self._turn():
-            for member in self.members:
-                member.after_label(campaign)
-            return self.stopped
+        for member in self.members:
+            member.after_label(campaign)
+        return self.stopped
 
     def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
         if run.refits and self._replays:
@@ -199,16 +190,10 @@ class _Composition(Criterion):
         bounds = bounds_of(mean, var, y, noise).tolist()
         for r in bounds:  # all agree to all before one is taken
             self._measure("r", r)
-        with self._turn():
-            for r in bounds:
-                self._give(r)
-            return self.stopped
-
-    def update_from(self, model: Any, x: Any, y: Any, noise: Any = None) -> bool:
-        """Give the bounds of labels to every member (see `Stopper.update_from`)."""
-        from fastal.adapters import update_from
-
-        return update_from(self, model, x, y, noise)
+        for r in bounds:
+            for member in self.members:
+                member.push(r)
+        return self.stopped
 
     def after_refit(
         self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
@@ -234,37 +219,34 @@ class _Composition(Criterion):
                 member.after_refit(bounds)  # says why not, before any other has changed
         values = check.vector("bounds", bounds)
         self._check_bounds("bounds", values)
-        with self._turn():
-            if same_fit or self._has_seen(values):
-                return self.stopped
-            if not self.stopped:
-                self._unlatch()
-            for member in self.members:
-                member.after_refit(values, at_edge=at_edge)
+        if same_fit or self._has_seen(values):
             return self.stopped
+        if not self.stopped:
+            self._unlatch()
+        for member in self.members:
+            member.after_refit(values, at_edge=at_edge)
+        return self.stopped
 
     def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
         """Let every member look at a campaign that was fitted anew.
 
         Until the whole has stopped, its members are judged anew; then all stops stay.
         """
-        with self._turn():
-            bounds, stopped = campaign.bounds, self.stopped
-            for member in self.members:
-                if member._has_seen(bounds):  # before Ctrl-C came
-                    continue
-                if not stopped:
-                    member._unlatch()
-                member.refitted(campaign, at_edge=at_edge)
-            return self.stopped
+        bounds, stopped = campaign.bounds, self.stopped
+        for member in self.members:
+            if member._has_seen(bounds):
+                continue
+            if not stopped:
+                member._unlatch()
+            member.refitted(campaign, at_edge=at_edge)
+        return self.stopped
 
     def after_correction(self, bounds: ArrayLike) -> None:
         """Give every member the bounds of a campaign in which a label was wrong."""
         values = check.vector("bounds", bounds)
         self._check_bounds("bounds", values)
-        with self._turn():
-            for member in self.members:
-                member.after_correction(values)
+        for member in self.members:
+            member.after_correction(values)
 
     def allow_refits(self) -> None:
         for member in self.members:
@@ -312,9 +294,8 @@ class _Composition(Criterion):
 
     def reset(self) -> Self:
         """Forget all bounds; return the criterion itself."""
-        with self._turn():
-            for member in self.members:
-                member.reset()
+        for member in self.members:
+            member.reset()
         return self
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -345,8 +326,7 @@ class _Composition(Criterion):
         return self._said()[1]
 
     def _said(self) -> tuple[int | None, str]:
-        with self._lock():  # a Stopper cannot be asked while it takes a bound
-            said = [member._said() for member in self.members]
+        said = [member._said() for member in self.members]
         at = self.combine_stops([stop for stop, _ in said])
         # of a stop, why those stopped that did; else why the others did not
         telling = [
@@ -357,63 +337,13 @@ class _Composition(Criterion):
         ]
         return at, f" {self._word} ".join(telling)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the members, and their settings by their places.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add the settings of the members: ``0__alpha`` is `alpha` of the first one.
-
-        Returns
-        -------
-        dict
-            ``members`` and settings.
-        """
-        params: dict[str, Any] = {"members": self.members}
-        if check.flag("deep", deep):
-            for i, member in enumerate(self.members):
-                params |= {f"{i}__{name}": v for name, v in member.get_params(deep=True).items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings of members, as ``set_params(**{"0__alpha": 0.01})``.
-
-        Parameters
-        ----------
-        **params
-            Settings of members by their places.
-
-        Returns
-        -------
-        Criterion
-            The combination itself.
-        """
-        places: dict[str, Any] = {str(i): member for i, member in enumerate(self.members)}
-        own, inner = _params.split(params, places)
-        for name in own:
-            raise ValueError(
-                f"`params` must name settings of members, such as '{name}__...', got {name!r}: "
-                "combine other members by & and | anew"
-            )
-        for place, values in inner.items():  # all agree before one changes
-            places[place].copy().set_params(**values)
-        for place, values in inner.items():
-            places[place].set_params(**values)
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a combination of clones of its members."""
-        return type(self)(*(_params.cloned(member) for member in self.members))
-
     def __repr__(self) -> str:
         sign = {"or": "|", "and": "&"}[self._word]
         return "(" + f" {sign} ".join(map(repr, self.members)) + ")"
 
     def copy(self) -> Self:
         """Return an independent combination of copies of its members."""
-        with self._lock():
-            return self._of([member.copy() for member in self.members])
+        return self._of([member.copy() for member in self.members])
 
     def fresh(self) -> Self:
         """Return one with the same settings that has seen nothing."""
@@ -429,13 +359,11 @@ class _Composition(Criterion):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts."""
-        with self._lock():  # members with equally many numbers
-            members = [member.to_dict() for member in self.members]
+        members = [member.to_dict() for member in self.members]
         return {"kind": type(self).__name__, "version": FORMAT, "members": members}
 
     def __getstate__(self) -> Any:
-        with self._lock():  # of one moment: the members themselves would be looked at later
-            members = deepcopy(self.members)
+        members = deepcopy(self.members)
         return vars(self) | {"members": members}
 
     @classmethod

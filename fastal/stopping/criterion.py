@@ -9,17 +9,14 @@ from copy import deepcopy
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from fastal import _params
 from fastal import _validation as check
 from fastal._state import FORMAT, HOMES, import_home
-from fastal._threads import lock_of
 from fastal.stopping.verdict import Decision
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastal._core.rule import CompiledRule
-    from fastal._threads import OneWriter
     from fastal._types import Array, Bools, Ints
 
 
@@ -147,14 +144,8 @@ class Criterion(ABC):
     recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
     have.
 
-    Threads may share a criterion: numbers wait for one another, and none is lost. A class of your
-    own takes its turn by ``with self._turn():`` around what it changes.
+    A criterion belongs to one thread at a time.
     """
-
-    # Beside the attributes: `vars` is the state of a criterion, and nothing else.
-    __slots__ = ("__dict__", "__weakref__", "_writing")
-
-    _writing: OneWriter | None
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
@@ -169,94 +160,18 @@ class Criterion(ABC):
     # What `push` takes.
     push_takes: ClassVar[str] = "a bound"
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make a criterion."""
-        # Here, so that every criterion has a lock of its own, however it was made.
-        new = super().__new__(cls)
-        new._writing = None  # until it is needed
-        return new
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {name: getattr(self, name) for name in self._argument_names()}
 
-    # scikit-learn's conventions --------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to add those of arguments that have some, as ``gp__noise``.
-
-        Returns
-        -------
-        dict
-            Argument to value.
-        """
-        deep = check.flag("deep", deep)
-        params = {name: getattr(self, name) for name in self._param_names()}
-        return _params.nested(params) if deep else params
-
-    def _param_names(self) -> tuple[str, ...]:
-        """Return the arguments of the constructor, which are attributes too."""
-        # the signature of __init__: our __new__, there for the lock, takes anything
+    def _argument_names(self) -> tuple[str, ...]:
+        """Return the names of the constructor's arguments, which are attributes too."""
         _, *found = signature(type(self).__init__).parameters.items()
         return tuple(
             name
             for name, argument in found
             if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
         )
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings, those of the constructor, by their names.
-
-        Parameters
-        ----------
-        **params
-            Settings; what was seen is judged anew, or must be forgotten first by `reset`.
-
-        Returns
-        -------
-        Criterion
-            The criterion itself.
-        """
-        known = self.get_params(deep=False)
-        own, inner = _params.split(params, known)
-        changed = type(self)(**(known | own))
-        with self._turn():
-            self._take_settings(changed)
-        for name, values in inner.items():
-            getattr(self, name).set_params(**values)
-        return self
-
-    def _take_settings(self, changed: Self) -> None:
-        """Become what `changed` is; what was seen is judged anew."""
-        if self._n_seen():
-            raise ValueError(
-                f"settings must not change after {self._n_seen()} numbers: `reset` it, or change "
-                "the settings of a clone"
-            )
-        vars(self).update(vars(changed))
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a criterion with the same settings that has seen nothing."""
-        params = self.get_params(deep=False)
-        return type(self)(**{name: _params.cloned(value) for name, value in params.items()})
-
-    def _lock(self) -> OneWriter:
-        """Return the lock of this criterion."""
-        return self._writing or lock_of(self)
-
-    def _turn(self) -> OneWriter:
-        """Return the lock to change the criterion under (see `OneWriter.turn`)."""
-        return self._lock().turn()
-
-    def __getstate__(self) -> Any:
-        # The rule of Python, without the lock.
-        state = super().__getstate__()
-        if isinstance(state, tuple):
-            own, slots = state
-            slots = {name: value for name, value in slots.items() if name != "_writing"}
-            state = (own, slots) if slots else own
-        return state
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

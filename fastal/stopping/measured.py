@@ -67,11 +67,6 @@ class Measured(Criterion):
 
     def _step(self, measure: float) -> bool:
         """Take a measure; return whether there has been a stop."""
-        with self._turn():
-            return self._take(measure)
-
-    def _take(self, measure: float) -> bool:
-        """Take a measure, whoever has the turn."""
         history, n, at = self._steps
         del history[n:]  # of a step that was interrupted
         history.append(measure)
@@ -100,8 +95,7 @@ class Measured(Criterion):
 
     def reset(self) -> Self:
         """Forget all steps; return the criterion itself."""
-        with self._turn():
-            self._steps = [], 0, None
+        self._steps = [], 0, None
         return self
 
     @property
@@ -132,15 +126,10 @@ class Measured(Criterion):
         return at, f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
 
     def __repr__(self) -> str:
-        return _params.call_text(self, self.get_params(deep=False))
+        return _params.call_text(self, self._arguments())
 
-    def _param_names(self) -> tuple[str, ...]:
+    def _argument_names(self) -> tuple[str, ...]:
         return self._settings
-
-    def _take_settings(self, changed: Self) -> None:
-        for measure in self._measures():
-            changed._take(measure)
-        vars(self).update({name: vars(changed)[name] for name in (*self._settings, "_steps")})
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state."""

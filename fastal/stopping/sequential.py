@@ -164,7 +164,7 @@ def _attained(level: float, horizon: int) -> float:
     batch.critical_counts(level, False, exact, critical)
     return max(
         (
-            distribution.p_value(int(critical[n]), n // 2, n - n // 2, less, exact, False)
+            distribution.p_value(int(critical[n]), n // 2, n - n // 2, less, exact)
             for n in np.flatnonzero(critical).tolist()
         ),
         default=0.0,

@@ -70,7 +70,7 @@ class StillToCome(ByBounds):
     ``left = M (N - t) / (r_1 + ... + r_t + M (N - t))`` is the share of all movement that is still
     to come. Bounds fall, so this errs on the side of going on.
 
-    It has the ways in of `Stopper`: `push`, `update`, `update_from`, `observe`, `extend`.
+    It has the ways in of `Stopper`: `push`, `update`, `observe`, `extend`.
 
     Parameters
     ----------
@@ -383,13 +383,6 @@ class StillToCome(ByBounds):
     def _at_the_end(self) -> bool:
         return len(self) >= self._tracker.horizon
 
-    def _judge_anew(self, changed: Self, bounds: Array) -> None:
-        # A stop stays as it was.
-        if self.stopped_at is None:
-            changed._extend(bounds)
-        else:
-            changed._restore(bounds, self.stopped_at, *self._at_stop, self._evidence)
-
     def copy(self) -> Self:
         """Return an independent criterion in the same state; a Gaussian process is copied too."""
         new = super().copy()
@@ -401,21 +394,6 @@ class StillToCome(ByBounds):
         super().reset()
         self._stop_terms = None
         return self
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; unless it has stopped, the bounds are judged anew.
-
-        Parameters
-        ----------
-        **params
-            Arguments of the constructor.
-
-        Returns
-        -------
-        StillToCome
-            The criterion itself.
-        """
-        return super().set_params(**params)
 
 
 def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None) -> Array:

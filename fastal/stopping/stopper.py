@@ -35,7 +35,7 @@ def _earliest(level: float, falling: bool, method: str, alternative: str, limit:
         # least p-value; exact ones are least for equal counts, normal ones need not be.
         for below in range(1, n // 2 + 1) if method == "normal" else (n // 2,):
             for runs in distribution.support(below, n - below):
-                if distribution.p_value(runs, below, n - below, how, by, False) <= now:
+                if distribution.p_value(runs, below, n - below, how, by) <= now:
                     return n
     return None
 
@@ -61,9 +61,8 @@ class Trace(NamedTuple):
 class Stopper(ByBounds):
     """Says when to stop labelling, from the bounds that come with each label.
 
-    Five ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
-    label, `update_from` a model of another library, `observe` an input and its label with a
-    Gaussian process, `extend` by a history.
+    Four ways in, one decision: `push` a bound or divergence, `update` with the posterior before the
+    label, `observe` an input and its label with a Gaussian process, `extend` by a history.
 
     Parameters
     ----------
@@ -113,8 +112,8 @@ class Stopper(ByBounds):
 
     alpha bounds false alarms of "a shift happened", not the risk of stopping early.
 
-    One stopper belongs to one thread at a time. Two threads that share one do not crash: `push` and
-    `update` keep the GIL, and a call during another thread's `extend` raises a RuntimeError.
+    One stopper belongs to one thread at a time; a call during another thread's `extend` raises a
+    RuntimeError.
 
     Examples
     --------
@@ -333,7 +332,7 @@ class Stopper(ByBounds):
         [5.0, 4.5, 4.0, 3.0]
         """
         bounds = self.bounds
-        again = type(self)(**self.get_params(deep=False) | {"gp": None})
+        again = type(self)(**self._arguments() | {"gp": None})
         p_values, medians = np.empty(len(bounds)), np.empty(len(bounds))
         for i, bound in enumerate(bounds.tolist()):
             again.push(bound)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 
 pytest.importorskip("bayes_opt", reason="bayesian-optimization is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -37,14 +37,11 @@ def optimiser(points=12, alpha=1e-2, **space):
 
 def test_an_optimiser():
     bo = optimiser()
-    point = bo.suggest()  # fits to all labels
+    bo.suggest()  # fits to all labels
     got = recomputed(bo).bounds
     assert len(got) == 12
     np.testing.assert_array_equal(got, recomputed(bo._gp).bounds)
     np.testing.assert_allclose(got[1:], step_by_step(bo._gp), rtol=1e-6)
-    new = bounds_from(bo._gp, [[point["x"], point["z"]]], [-0.3])
-    np.testing.assert_array_equal(bounds_from(bo, point, -0.3), new)
-    np.testing.assert_array_equal(bounds_from(bo, [point["x"], point["z"]], -0.3), new)
     stopper = Stopper()
     stopper.recompute_from(bo, initial=2)
     assert len(stopper) == 10
@@ -53,18 +50,16 @@ def test_an_optimiser():
 def test_the_last_label_is_not_seen_before_the_next_suggest():
     bo = optimiser(6)
     said = r"`model` \(bayesian-optimization\) has 6 labels, and its model has seen 5 of them: ask"
-    for ask in (recomputed, lambda model: bounds_from(model, [0.0, 0.0], 1.0)):
-        with pytest.raises(ValueError, match=said):
-            ask(bo)
+    with pytest.raises(ValueError, match=said):
+        recomputed(bo)
     bo.suggest()
     assert len(recomputed(bo).bounds) == 6
 
 
 def test_refuses():
     early = BayesianOptimization(None, {"x": (-2.0, 2.0)}, random_state=1, verbose=0)
-    for ask in (recomputed, lambda model: bounds_from(model, [0.0], 1.0)):
-        with pytest.raises(ValueError, match="has no model yet: it is fitted by `suggest`"):
-            ask(early)
+    with pytest.raises(ValueError, match="has no model yet: it is fitted by `suggest`"):
+        recomputed(early)
     with pytest.raises(TypeError, match="must be a BayesianOptimization, got a TargetSpace"):
         recomputed(early.space)
     exact = optimiser(4, alpha=1e-6)
@@ -76,7 +71,6 @@ def test_refuses():
 @pytest.mark.filterwarnings("ignore:Non-float parameters:UserWarning")
 def test_whole_numbers():
     bo = optimiser(8, x=(-2.0, 2.0), n=(0, 5, int))
-    point = bo.suggest()
+    bo.suggest()
     got = recomputed(bo).bounds
     np.testing.assert_allclose(got[1:], step_by_step(bo._gp), rtol=1e-6)
-    assert bounds_from(bo, point, 1.0).shape == (1,)

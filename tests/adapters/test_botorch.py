@@ -4,8 +4,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, Stopper, gp_kl, stopping_time
-from fastal.adapters import bounds_from, recomputed
+from fastal import GaussianProcess, gp_kl
+from fastal.adapters import recomputed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of torch, about linear_operator
@@ -45,73 +45,6 @@ def gp(X, y, noise=0.01, **settings):
     return model
 
 
-def loop_of(make_next, X, y, model):
-    """Label at the largest variance; return the order and the stopper."""
-    stopper, order = Stopper(), [0]
-    while len(order) < len(X) and not stopper.stopped:
-        pool = [i for i in range(len(X)) if i not in order]
-        with torch.no_grad():
-            new = pool[int(model.posterior(tensor(X[pool])).variance.argmax())]
-        stopper.update_from(model, tensor(X[new]), tensor(y[new]))
-        order.append(new)
-        model = make_next(model, order)
-    return order, stopper
-
-
-@pytest.mark.parametrize("how", ["refit", "condition_on_observations"])
-def test_the_loop_decides_as_fastals_own_process(loop, how):
-    X, y, noise = loop
-
-    def after(model, order):
-        if how == "refit":
-            return gp(X[order], y[order], noise)
-        return model.condition_on_observations(tensor(X[order[-1:]]), tensor(y[order[-1:], None]))
-
-    order, stopper = loop_of(after, X, y, gp(X[:1], y[:1], noise))
-    own = GaussianProcess(0.9, noise, amplitude=1.5).add_batch(X[order], y[order])[1:]
-    np.testing.assert_allclose(stopper.bounds, own, rtol=1e-6)
-    assert stopper.stopped_at == stopping_time(own)
-    assert stopper.stopped
-
-
-@pytest.mark.parametrize("how", ["refit", "condition_on_observations"])
-def test_transforms(loop, how):
-    X, y, noise = loop
-    y = 100 + 20 * y
-    low, high = X.min(axis=0), X.max(axis=0)
-
-    def make(t):
-        return gp(
-            X[:t],
-            y[:t],
-            noise,
-            covar_module=kernel([0.2, 0.3], 1.0),
-            outcome_transform=Standardize(1),
-            input_transform=Normalize(2, bounds=tensor(np.stack([low, high]))),
-        )
-
-    model, got, expected = make(10), [], []
-    for t in range(10, 40):
-        got += bounds_from(model, X[t], y[t]).tolist()
-        # the prior that the first labels give
-        k = t if how == "refit" else 10
-        mean, var = y[:k].mean(), y[:k].var(ddof=1)
-        scales = np.array([0.2, 0.3]) * (high - low)
-        own = GaussianProcess(scales, noise * var, amplitude=var, mean=mean)
-        own.add_batch(X[:t], y[:t])
-        expected.append(own.add(X[t], y[t]))
-        if how == "refit":
-            model = make(t + 1)
-        else:
-            model.posterior(tensor(X[[t]]))  # BoTorch fills its caches
-            x = tensor(X[[t]])
-            if not TRANSFORMS:
-                x = model.transform_inputs(x)
-            model = model.condition_on_observations(x, tensor(y[[t], None]))
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
-    assert stopping_time(got) == stopping_time(expected)
-
-
 class Plain(gpytorch.models.ExactGP):
     def __init__(self, X, y, likelihood):
         super().__init__(X, y, likelihood)
@@ -120,81 +53,6 @@ class Plain(gpytorch.models.ExactGP):
 
     def forward(self, x):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-
-def test_plain_gpytorch_and_batches(loop):
-    X, y, noise = loop
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-    likelihood.noise = tensor(noise)
-    model = Plain(tensor(X[:9]), tensor(y[:9]), likelihood)
-    own = GaussianProcess(0.9, noise, amplitude=1.5).add_batch(X, y)[9:]
-    np.testing.assert_allclose(bounds_from(model, X[9:], y[9:]), own, rtol=1e-6)
-    np.testing.assert_allclose(
-        bounds_from(gp(X[:9], y[:9], noise), tensor(X[9:]), tensor(y[9:, None])), own, rtol=1e-6
-    )
-
-
-def test_fixed_noise(loop):
-    X, y, _ = loop
-    noise = np.linspace(0.01, 0.2, 60)
-    own = GaussianProcess(0.9, 1.0, amplitude=1.5).add_batch(X, y, noise)[9:]
-    model = gp(X[:9], y[:9], train_Yvar=tensor(noise[:9, None]))
-    with pytest.raises(
-        ValueError, match=r"`noise` must be given: that of `model` \(BoTorch\) is None"
-    ):
-        bounds_from(model, X[9], y[9])
-    np.testing.assert_allclose(bounds_from(model, X[9:], y[9:], tensor(noise[9:])), own, rtol=1e-6)
-    even = gp(X[:9], y[:9], train_Yvar=torch.full((9, 1), 0.1, dtype=torch.double))
-    plain = gp(X[:9], y[:9], 0.1)
-    np.testing.assert_allclose(
-        bounds_from(even, X[9], y[9]), bounds_from(plain, X[9], y[9]), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_the_model_stays_as_it_was(loop, training):
-    X, y, noise = loop
-    model = gp(X[:9], y[:9], noise, input_transform=Normalize(2), outcome_transform=Standardize(1))
-    model.train(training)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    inputs = model.train_inputs[0].clone()
-    bounds_from(model, X[9], y[9])
-    assert model.training is training
-    assert model.likelihood.training is training
-    assert torch.equal(model.train_inputs[0], inputs)
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, before[name]), name
-
-
-def test_bad_input(loop):
-    X, y, noise = loop
-    stopper = Stopper()
-    model = gp(X[:9], y[:9], noise)
-    with pytest.raises(
-        TypeError, match=r"`model` \(BoTorch\) must be a SingleTaskGP or another Exact"
-    ):
-        stopper.update_from(ModelListGP(model), X[9], y[9])
-    likelihood = gpytorch.likelihoods.GaussianLikelihood()
-    with pytest.raises(ValueError, match=r"`model` \(BoTorch\) must have training data first"):
-        stopper.update_from(Plain(None, None, likelihood), X[9], y[9])
-    with pytest.raises(
-        ValueError, match=r"`model` \(BoTorch\) cannot predict at `x` of shape \(1, 3\)"
-    ):
-        stopper.update_from(model, [1.0, 2.0, 3.0], y[9])
-    positive = gp(X[:9], np.exp(y[:9]), noise, outcome_transform=Log())
-    with pytest.raises(
-        ValueError, match=r"`model` \(BoTorch\) must have a linear outcome transform"
-    ):
-        stopper.update_from(positive, X[9], y[9])
-    two = SingleTaskGP(tensor(X[:9]), tensor(np.c_[y, y * y][:9]))
-    with pytest.raises(ValueError, match=r"`mean` of `model` \(BoTorch\) must have shape \(1,\)"):
-        stopper.update_from(two, X[9], y[9])
-    with torch.no_grad():
-        model.mean_module.constant.fill_(float("nan"))
-    with pytest.raises(ValueError, match=r"`mean` of `model` \(BoTorch\) must be finite, got nan"):
-        stopper.update_from(model, X[9], y[9])
-    assert model.training
-    assert len(stopper) == 0
 
 
 # All labels of a fitted model.

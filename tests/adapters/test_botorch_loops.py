@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 from fastal.adapters.dispatch import ask_trained
 from fastal.adapters.trained import Asked
 
@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("botorch", reason="BoTorch is not installed")
-    from botorch.models import ModelListGP, MultiTaskGP, SingleTaskGP
+    from botorch.models import ModelListGP, SingleTaskGP
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries; ours are looked for by name
 
@@ -26,44 +26,14 @@ def tensor(values):
 # Tasks and several outputs
 
 
-def two_tasks(X, y, t=20, **settings):
-    inputs = tensor(np.c_[X[:t], np.arange(t) % 2])
-    model = MultiTaskGP(inputs, tensor(y[:t, None]), task_feature=-1, all_tasks=[0, 1], **settings)
-    if model.likelihood.noise.numel() == 2:
-        model.likelihood.noise = tensor([0.01, 0.1])
-    return model
-
-
-def test_new_labels_of_two_tasks(loop):
-    X, y, _ = loop
-    model = two_tasks(X, y, outcome_transform=None)
-    noises = model.likelihood.noise.detach().numpy().ravel()
-    for task in (0, 1):
-        x = np.r_[X[30], task]
-        with torch.no_grad():
-            f = model.posterior(tensor(x[None]))
-        noise = noises[task] if len(noises) == 2 else noises[0]
-        expected = gp_kl(float(f.mean), float(f.variance), y[30], float(noise))
-        np.testing.assert_allclose(bounds_from(model, x, y[30]), [expected], rtol=1e-6)
-    model.train()
-    for x in (X[30], np.r_[X[30], 0, 0]):
-        with pytest.raises(
-            ValueError, match=r"`x` must have 3 features as `model` \(BoTorch\), that of the task"
-        ):
-            bounds_from(model, x, y[30])
-    assert model.training
-
-
 def test_one_output_at_a_time(loop):
     X, y, _ = loop
     models = [SingleTaskGP(tensor(X[:20]), tensor(v[:20, None])) for v in (y, y**2)]
     both = ModelListGP(*models)
-    for ask in (recomputed, lambda model: bounds_from(model, X[20], y[20])):
-        with pytest.raises(TypeError, match=r"one output is wanted: give `model.models\[0\]`"):
-            ask(both)
+    with pytest.raises(TypeError, match=r"one output is wanted: give `model.models\[0\]`"):
+        recomputed(both)
     for one in both.models:
         assert len(recomputed(one).bounds) == 20
-        assert len(bounds_from(one, X[20], y[20])) == 1
 
 
 def test_models_that_are_not_exact(loop):
@@ -73,11 +43,10 @@ def test_models_that_are_not_exact(loop):
     sparse = SingleTaskVariationalGP(tensor(X), tensor(y[:, None]))
     kind = type("FullyBayesianSingleTaskGP", (SingleTaskGP,), {})  # as BoTorch names them
     bayesian = kind(tensor(X), tensor(y[:, None]))
-    for ask in (recomputed, lambda model: bounds_from(model, X[0], y[0])):
-        with pytest.raises(TypeError, match="an exact Gaussian process with Gaussian noise, got a"):
-            ask(sparse)
-        with pytest.raises(TypeError, match=r"is not an exact Gaussian process .* is a mixture"):
-            ask(bayesian)
+    with pytest.raises(TypeError, match="an exact Gaussian process with Gaussian noise, got a"):
+        recomputed(sparse)
+    with pytest.raises(TypeError, match=r"is not an exact Gaussian process .* is a mixture"):
+        recomputed(bayesian)
 
 
 def bound_of_the_last(mean, var, y, noise):
@@ -124,8 +93,6 @@ def test_ax():
     within = found._generation_strategy.adapter.generator.surrogate.model
     np.testing.assert_array_equal(got, recomputed(within).bounds)
     assert len(got) == 8
-    with pytest.raises(TypeError, match=r"`model` \(Ax\) scales inputs and labels outside"):
-        bounds_from(found, [0.0, 0.0], 1.0)
     with pytest.raises(ValueError, match="`X` and `y` cannot be compared"):
         recomputed(found, y=np.zeros(8))
 
@@ -190,9 +157,6 @@ def test_bofire():
     assert len(got) == 14
     np.testing.assert_array_equal(got, recomputed(surrogate.model).bounds)
     np.testing.assert_array_equal(got, recomputed(surrogate).bounds)
-    new = table[["x", "z"]].iloc[:1] + 0.1
-    expected = bounds_from(surrogate.model, new.to_numpy(), [1.0])
-    np.testing.assert_allclose(bounds_from(strategy, new, [1.0]), expected, rtol=1e-9)
     strategy.tell(table, retrain=False)
     with pytest.raises(ValueError, match="has 28 labels, and its model has seen 14 of them"):
         recomputed(strategy)
@@ -212,11 +176,6 @@ def test_bofire_against_its_own_predictions():
         said = surrogate.predict(rows)  # its deviation has the noise of a new label in it
         return said["y_pred"].to_numpy(), said["y_sd"].to_numpy() ** 2 - noise
 
-    new, labels = table[["x", "z"]].iloc[:4] + 0.1, [1.0, 0.0, 3.0, -1.0]
-    mean, var = own(new)
-    for i, label in enumerate(labels):
-        got = bounds_from(strategy, new.iloc[[i]], label)
-        np.testing.assert_allclose(got, [gp_kl(mean[i], var[i], label, noise)], rtol=1e-8)
     mean, var = own(table[["x", "z"]].iloc[[-1]])
     expected = bound_of_the_last(mean[0], var[0], table["y"].iloc[-1], noise)
     np.testing.assert_allclose(recomputed(strategy).bounds[-1], expected, rtol=1e-8)

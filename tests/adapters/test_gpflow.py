@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -37,24 +37,18 @@ def test_against_its_own_predictions(loop, white):
         # predict_f counts white noise in the kernel into f
         expected.append(gp_kl(mean, var - white, y[t], 0.01 + white))
     np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
-    mean, var = (float(v[0, 0]) for v in model.predict_f(X[[T]]))
-    new = gp_kl(mean, var - white, y[T], 0.01 + white)
-    np.testing.assert_allclose(bounds_from(model, X[T], y[T]), [new], rtol=1e-6)
 
 
 def test_refuses(loop):
     X, y, _ = loop
     kernel = gpflow.kernels.SquaredExponential()
     sparse = gpflow.models.SGPR((X, y[:, None]), kernel, inducing_variable=X[:5])
-    for ask in (recomputed, lambda model: bounds_from(model, X[0], y[0])):
-        with pytest.raises(
-            TypeError, match=r"`model` \(GPflow\) is not an exact Gaussian process .* got a SGPR"
-        ):
-            ask(sparse)
+    with pytest.raises(
+        TypeError, match=r"`model` \(GPflow\) is not an exact Gaussian process .* got a SGPR"
+    ):
+        recomputed(sparse)
     two = gpflow.models.GPR((X, np.c_[y, y]), kernel)
     with pytest.raises(ValueError, match="must have one output, got 2: one output is wanted"):
         recomputed(two)
-    with pytest.raises(ValueError, match=r"`x` must have 2 features as `model` \(GPflow\)"):
-        bounds_from(make(X, y), [1.0], 1.0)
     with pytest.raises(ValueError, match="was fitted to other rows than `X`"):
         recomputed(make(X, y), X=X[:9])

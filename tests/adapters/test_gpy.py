@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of GPy and what it calls
@@ -74,44 +74,22 @@ def test_against_its_own_predictions(loop, case):
     np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
 
 
-def test_a_new_label(loop):
-    X, y, _ = loop
-    model = make(X[:T], 20 + 5 * y[:T], normalizer=True)
-    mean, var = model.predict_noiseless(X[[T]])
-    scale = float(model.normalizer.std[0]) ** 2
-    expected = gp_kl(float(mean[0, 0]), float(var[0, 0]), 20 + 5 * y[T], scale * (0.01 + 1e-8))
-    np.testing.assert_allclose(bounds_from(model, X[T], 20 + 5 * y[T]), [expected], rtol=1e-6)
-    # several: each given those before
-    got = bounds_from(make(X[:T], y[:T]), X[T : T + 5], y[T : T + 5])
-    whole = recomputed(make(X[: T + 5], y[: T + 5])).bounds[T:]
-    np.testing.assert_allclose(got, whole, rtol=1e-6)
-    each = make(X[:T], y[:T], each=True)
-    with pytest.raises(ValueError, match="`noise` must be given"):
-        bounds_from(each, X[T], y[T])
-    mean, var = each.predict_noiseless(X[[T]])
-    expected = gp_kl(float(mean[0, 0]), float(var[0, 0]), y[T], 0.3)
-    np.testing.assert_allclose(bounds_from(each, X[T], y[T], noise=0.3), [expected], rtol=1e-6)
-
-
 def test_refuses(loop):
     X, y, _ = loop
     sparse = GPy.models.SparseGPRegression(X[:T], y[:T, None], num_inducing=5)
     classes = GPy.models.GPClassification(X[:T], (y[:T, None] > 0).astype(float))
     for model in (sparse, classes):
-        for ask in (recomputed, lambda model: bounds_from(model, X[T], y[T])):
-            with pytest.raises(
-                TypeError,
-                match=r"`model` \(GPy\) is not an exact Gaussian process with Gaussian noise",
-            ):
-                ask(model)
+        with pytest.raises(
+            TypeError,
+            match=r"`model` \(GPy\) is not an exact Gaussian process with Gaussian noise",
+        ):
+            recomputed(model)
     two = GPy.models.GPRegression(X[:T], np.c_[y, y][:T], smooth())
     with pytest.raises(ValueError, match="must have one output, got 2: one output is wanted"):
         recomputed(two)
     model = make(X[:T], y[:T])
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: to 25 rows"):
         recomputed(model, X=X[: T + 1])
-    with pytest.raises(ValueError, match=r"`x` must have 2 features as `model` \(GPy\)"):
-        bounds_from(model, [1.0, 2.0, 3.0], 1.0)
 
 
 # Emukit
@@ -138,9 +116,6 @@ def test_emukit(loop, emukit):
     expected = recomputed(wrapper.model).bounds
     np.testing.assert_array_equal(recomputed(wrapper).bounds, expected)
     np.testing.assert_array_equal(recomputed(design).bounds, expected)
-    np.testing.assert_array_equal(
-        bounds_from(wrapper, X[T], y[T]), bounds_from(wrapper.model, X[T], y[T])
-    )
     stopper = Stopper()
     stopper.recompute_from(design, initial=5)
     assert len(stopper) == T - 5

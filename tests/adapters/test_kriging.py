@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries; ours are looked for by name
 
@@ -53,14 +53,6 @@ def test_smt(loop, smt, corr, settings):
     stopper = Stopper()
     stopper.recompute_from(model, X=X[:T], y=y[:T])
     assert len(stopper) == T
-    # its last label: what SMT says of a new one, with the trend at the coefficients of the fit
-    mean, var = known_trend(model, X[[T]])
-    s = float(model.optimal_par["sigma2"][0] / model.y_std[0] ** 2)
-    relative = float(np.ravel(model.optimal_noise)[0])
-    noise = s * (relative + (0.0 if "eval_noise" in settings else model.options["nugget"]))
-    label = (y[T] - model.y_mean[0]) / model.y_std[0]
-    expected = gp_kl(mean, var, float(label), noise)
-    np.testing.assert_allclose(bounds_from(model, X[T], y[T]), [expected], rtol=1e-6)
 
 
 def test_smt_on_prefixes(loop, smt):
@@ -171,20 +163,10 @@ def test_openturns(loop, ot, basis, each):
     got = recomputed(fit, X=X[:T], y=y[:T]).bounds
     np.testing.assert_allclose(got, step_by_step(fit, X[:T], y[:T]), rtol=1e-6)
     np.testing.assert_array_equal(recomputed(fitter).bounds, got)
-    # a new label: OpenTURNS' own mean at the trend of the fit
     regression = ot.GaussianProcessRegression(fit)
     regression.run()
     result = regression.getResult()
     np.testing.assert_array_equal(recomputed(result).bounds, got)
-    if each:
-        with pytest.raises(ValueError, match="`noise` must be given"):
-            bounds_from(fit, X[T], y[T])
-    mean = result.getMetaModel()(X[T].tolist())[0]
-    none, far = (bounds_from(fit, X[T], label, noise=0.04)[0] for label in (mean, mean + 1.0))
-    # r = (.. no label in it ..) + beta s d^2 / (2 (s + 1 / beta)): smallest where d is 0
-    either = [bounds_from(fit, X[T], mean + d, noise=0.04)[0] for d in (1e-3, -1e-3)]
-    assert none < min(either) < far
-    assert either[0] == pytest.approx(either[1], rel=1e-6)
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -232,8 +214,6 @@ def test_openturns_refuses(loop, ot):
     fit = fitted(ot, X, y, 0.01).getResult()
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: to 25 rows"):
         recomputed(fit, X=X[:9])
-    with pytest.raises(ValueError, match=r"`x` must have 2 features as `model` \(OpenTURNS\)"):
-        bounds_from(fit, [1.0], 1.0)
     if hasattr(ot, "KrigingAlgorithm"):
         old = ot.KrigingAlgorithm(
             X.tolist(), y[:, None].tolist(), ot.SquaredExponential([0.9] * 2, [1.2])

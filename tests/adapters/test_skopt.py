@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import bounds_from, recomputed
+from fastal.adapters import recomputed
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of scikit-optimize, about what it calls
@@ -55,11 +55,6 @@ def test_a_process(loop, noise, normalize):
     got = recomputed(model, X=X[:25], y=20 + y[:25]).bounds
     np.testing.assert_allclose(got[1:], step_by_step(model), rtol=1e-6)
     assert got[0] < 1e6  # without its noise it would be 1e8 and more
-    # a new label, by its own prediction
-    mean, std = model.predict(X[[25]], return_std=True)
-    scale = float(np.ravel(model._y_train_std)[0]) ** 2
-    expected = gp_kl(float(mean[0]), float(std[0] ** 2), 20 + y[25], scale * (1e-10 + model.noise_))
-    np.testing.assert_allclose(bounds_from(model, X[25], 20 + y[25]), [expected], rtol=1e-6)
 
 
 def optimizer(points=20, fit=True, **settings):
@@ -81,10 +76,6 @@ def test_an_optimiser():
     assert len(got.bounds) == 20
     np.testing.assert_array_equal(got.bounds, recomputed(model).bounds)
     np.testing.assert_allclose(got.bounds[1:], step_by_step(model), rtol=1e-5)
-    x = [0.3, 1.2]
-    new = bounds_from(model, opt.space.transform([x])[0], 0.7)
-    np.testing.assert_array_equal(bounds_from(opt, x, 0.7), new)
-    np.testing.assert_array_equal(bounds_from(opt, [x], [0.7]), new)
     stopper = Stopper()
     stopper.recompute_from(opt, initial=5)
     assert len(stopper) == 15
@@ -92,22 +83,20 @@ def test_an_optimiser():
 
 def test_a_label_that_its_model_has_not_seen_is_noticed():
     opt = optimizer(8, fit=False)
-    for ask in (recomputed, lambda model: bounds_from(model, [0.0, 0.0], 1.0)):
-        with pytest.raises(
-            ValueError,
-            match=r"`model` \(scikit-optimize\) has 9 labels, and its model has seen 8 of them",
-        ):
-            ask(opt)
+    with pytest.raises(
+        ValueError,
+        match=r"`model` \(scikit-optimize\) has 9 labels, and its model has seen 8 of them",
+    ):
+        recomputed(opt)
 
 
 def test_refuses(loop):
     X, y, _ = loop
     early = optimizer(3)
-    for ask in (recomputed, lambda model: bounds_from(model, [0.0, 0.0], 1.0)):
-        with pytest.raises(
-            ValueError, match=r"`model` \(scikit-optimize\) has no model yet: it is fitted by"
-        ):
-            ask(early)
+    with pytest.raises(
+        ValueError, match=r"`model` \(scikit-optimize\) has no model yet: it is fitted by"
+    ):
+        recomputed(early)
     forest = Optimizer([(-2.0, 2.0)], "RF", n_initial_points=2, random_state=0)
     for _ in range(3):
         x = forest.ask()
@@ -134,4 +123,3 @@ def test_categories():
         x = opt.ask()
         opt.tell(x, x[0] ** 2 + "abc".index(x[1]))
     np.testing.assert_allclose(recomputed(opt).bounds[1:], step_by_step(opt.models[-1]), rtol=1e-5)
-    assert bounds_from(opt, [0.3, "b"], 1.0).shape == (1,)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper, gp_bounds
-from fastal.adapters import bounds_from, recomputed
-from fastal.adapters.posterior import bounds_in_order, conditioned
+from fastal.adapters import recomputed
 
 T = 20
 NOISE = np.linspace(0.01, 0.2, T)
@@ -35,15 +34,6 @@ def own(loop):
     X, y, _ = loop
     gp = GaussianProcess(0.9, 0.01, amplitude=1.5, mean=2.5)
     return X[: T + 2], 3 + y[: T + 2], gp.add_batch(X[:T], 3 + y[:T], NOISE)
-
-
-def test_a_posterior_from_a_prior(own):
-    X, y, _ = own
-    gp = GaussianProcess(0.9, 0.01, amplitude=1.5, mean=2.5)
-    gp.add_batch(X[:T], y[:T], NOISE)
-    expected = gp.add_batch(X[T:], y[T:], 0.04)
-    found = conditioned(rbf(X, X), 2.5, y[:T], NOISE, 0.04)
-    np.testing.assert_allclose(bounds_in_order(found, y[T:], None, "model"), expected, rtol=1e-8)
 
 
 # Optimisers around scikit-learn's process
@@ -75,15 +65,11 @@ def test_an_optimiser_is_unwrapped_and_a_label_it_has_not_seen_is_noticed(loop, 
     X, y = X[:T], y[:T]
     model = regressor(X, y)
     np.testing.assert_array_equal(recomputed(make(X, y, T)).bounds, recomputed(model).bounds)
-    np.testing.assert_array_equal(
-        bounds_from(make(X, y, T), [0.1, 0.2], 0.3), bounds_from(model, [0.1, 0.2], 0.3)
-    )
     stopper = Stopper()
-    for ask in (stopper.recompute_from, lambda model: stopper.update_from(model, [0.1, 0.2], 0.3)):
-        with pytest.raises(ValueError, match="has 20 labels, and its model has seen 19 of them"):
-            ask(make(X, y, T - 1))
-        with pytest.raises(ValueError, match="has no model yet"):
-            ask(make(X, y, 0))
+    with pytest.raises(ValueError, match="has 20 labels, and its model has seen 19 of them"):
+        stopper.recompute_from(make(X, y, T - 1))
+    with pytest.raises(ValueError, match="has no model yet"):
+        stopper.recompute_from(make(X, y, 0))
     with pytest.raises(ValueError, match="was fitted to other rows than its labels: to 20 of 19"):
         recomputed(_shorter(make(X, y, T)))
     assert len(stopper) == 0
@@ -138,8 +124,6 @@ def test_processes_without_labels(own, make):
     np.testing.assert_allclose(recomputed(gp, y=y[:T], X=X[:T]).bounds, expected, rtol=1e-8)
     with pytest.raises(ValueError, match="keeps no labels: give `y`"):
         recomputed(gp)
-    with pytest.raises(TypeError, match="keeps no labels, so that it says nothing about new ones"):
-        bounds_from(gp, X[T], y[T])
 
 
 def test_a_factor_that_does_not_agree_is_refused(own):

@@ -446,7 +446,7 @@ def test_follow_and_interrupt(tmp_path, capsys, grow):
     assert main(["watch", "--follow", str(path)]) == 130
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 2
-    assert captured.err == ""
+    assert captured.err == "fastal: interrupted\n"
 
 
 def test_follow_a_file_that_becomes_shorter(tmp_path, capsys, grow):
@@ -489,7 +489,7 @@ def test_plot_after_an_interrupt(tmp_path, capsys, grow):
     grow(path, [])
     assert main(["watch", "--follow", str(path), "--plot", str(picture)]) == 130
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "fastal: interrupted\n"
 
 
 def test_plot_is_refused_before_reading(tmp_path, feed, capsys, monkeypatch):
@@ -609,7 +609,8 @@ def test_interrupt(tmp_path):
         assert answer(process.stdout).startswith(b"1 ")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        assert process.stdout.read() == process.stderr.read() == b""
+        assert process.stdout.read() == b""
+        assert process.stderr.read() == b"fastal: interrupted\n"
 
 
 @posix

@@ -216,7 +216,7 @@ class Public(Stream):
 
     operations = (
         *["push"] * 12, *["extend"] * 2, "reset", "begin_anew", "copy", "dictionary", "pickled",
-        "set_params", "refuse", "verdict",
+        "refuse", "verdict",
     )  # fmt: skip
 
     def settings(self):
@@ -302,10 +302,6 @@ class Public(Stream):
     def pickled(self):
         self.stopper = pickle.loads(pickle.dumps(self.stopper))
         equal(self.stopper.bounds.tolist(), self.twin.values)
-
-    def set_params(self):
-        self.stopper.set_params(**Stopper().get_params() | self.settings())
-        self.twin = self.twin.replay(self.rule())
 
     def refuse(self):
         bad = self.rng.choice(NOT_FINITE)

@@ -16,8 +16,6 @@ from fastal import (
     learn,
 )
 from fastal.criteria.confidence import (
-    confidence_drop_stop,
-    confidence_gradient_stop,
     confidences,
 )
 from fastal.stopping.criterion import Criterion
@@ -34,8 +32,10 @@ def test_confidences_by_hand():
 def test_gradient_stops_where_its_twin_does(steps, window, threshold):
     expected = twins.confidence_gradient_stop(steps, threshold, window)
     assert ConfidenceGradient(threshold, window).extend(steps) == expected
-    rows = [[value, 1.0] for value in steps]
-    assert confidence_gradient_stop(rows, threshold, window) == expected
+    criterion = ConfidenceGradient(threshold, window)
+    for value in steps:
+        criterion.update([value, 1.0])
+    assert criterion.stopped_at == expected
 
 
 @given(STEPS, st.integers(1, 4))
@@ -58,7 +58,6 @@ def test_update_takes_probabilities():
     drop.update([[0.2, 0.8], [0.5, 0.5]])
     assert drop.history.tolist() == [0.65]
     assert drop.update([0.5, 0.5])
-    assert confidence_drop_stop([[0.9], [0.8], [0.7]], 2) == 3
 
 
 @pytest.mark.parametrize("made", [ConfidenceGradient(0.2, 2), ConfidenceDrop(2)])

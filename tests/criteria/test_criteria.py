@@ -29,7 +29,6 @@ from fastal.criteria.experiments import (
     MaxVariance,
     PACBayes,
     cross_validation_error,
-    cross_validation_errors,
     expected_loss,
     expected_losses,
     max_variances,
@@ -61,8 +60,6 @@ def twin_of(gp):
 def test_cross_validation_is_a_refit_without_each_fold(folds, settings):
     gp = process(**settings)
     X, y = problem(mean=gp.mean)
-    history = cross_validation_errors(gp, X, y, folds)
-    assert np.isnan(history[: folds - 1]).all()
     model, slow = gp.copy(), twin_of(gp)
     for t in range(len(y)):
         model.add(X[t], y[t])
@@ -70,7 +67,6 @@ def test_cross_validation_is_a_refit_without_each_fold(folds, settings):
         if t + 1 >= folds:
             wanted = twins.cross_validation_error(slow, folds)
             assert cross_validation_error(model, folds) == pytest.approx(wanted, rel=1e-10)
-            assert history[t] == pytest.approx(wanted, rel=1e-10)
 
 
 @pytest.mark.parametrize("kappa", [1e-4, 0.01, 0.03, 2.0])
@@ -247,6 +243,14 @@ def names(criteria):
 TEST = problem(60, seed=1)
 
 
+def cross_validation_history(X, y, folds=5):
+    model, found = process(), []
+    for t in range(len(y)):
+        model.add(X[t], y[t])
+        found.append(cross_validation_error(model, folds) if t + 1 >= folds else np.nan)
+    return np.array(found)
+
+
 @pytest.mark.parametrize("criterion", all_criteria(TEST), ids=names(all_criteria(TEST)))
 def test_learn_shows_each_what_it_goes_by(criterion):
     """The stop and the history are those of the pure functions over the run."""
@@ -262,7 +266,7 @@ def test_learn_shows_each_what_it_goes_by(criterion):
         if isinstance(one, MaxVariance):
             return max_variances(process(), X, again.indices)[1:]
         if isinstance(one, CrossValidation):
-            return cross_validation_errors(process(), points, labels)[1:]
+            return cross_validation_history(points, labels)[1:]
         if isinstance(one, PACBayes):
             return pac_bayes_bounds(process(), points, labels, one.loss_range)[1:]
         start = expected_loss(process(), *TEST)

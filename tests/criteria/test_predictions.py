@@ -24,10 +24,6 @@ from fastal.criteria.predictions import (
     MaxUncertainty,
     OverallUncertainty,
     StabilizingPredictions,
-    error_stability_stop,
-    max_uncertainty_stop,
-    overall_uncertainty_stop,
-    stabilizing_predictions_stop,
 )
 from fastal.stopping.budget import FixedBudget, MinLabels
 from fastal.stopping.criterion import Criterion
@@ -171,6 +167,12 @@ def test_error_gap_bounds_the_gap():
 # criteria -----------------------------------------------------------------------------------------
 
 
+def stop_of(criterion, steps):
+    for step in steps:
+        criterion.update(step)
+    return criterion.stopped_at
+
+
 def test_stabilizing_predictions_by_hand():
     # Bloodgood & Vijay-Shanker (2009): mean kappa of the last k = 3 pairs of models above 0.99.
     models = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1], *[[0, 0, 1, 1]] * 4]
@@ -181,14 +183,12 @@ def test_stabilizing_predictions_by_hand():
     np.testing.assert_array_equal(criterion.history, kappas)
     assert stops == [False] * 6 + [True] * 2
     assert criterion.stopped_at == 7
-    assert stabilizing_predictions_stop(models) == 7
-    assert stabilizing_predictions_stop(models[:6]) is None
     # Mean 2/3 after models 2-4, 5/6 after models 3-6
-    assert stabilizing_predictions_stop(models, cutoff=0.66) == 4
-    assert stabilizing_predictions_stop(models, cutoff=0.67) == 5
+    assert stop_of(StabilizingPredictions(cutoff=0.66), models) == 4
+    assert stop_of(StabilizingPredictions(cutoff=0.67), models) == 5
     # exceeds, not reaches
-    assert stabilizing_predictions_stop(models, cutoff=0.5, window=1) == 3
-    assert stabilizing_predictions_stop(models, cutoff=0.4999, window=1) == 2
+    assert stop_of(StabilizingPredictions(cutoff=0.5, window=1), models) == 3
+    assert stop_of(StabilizingPredictions(cutoff=0.4999, window=1), models) == 2
 
 
 def test_uncertainties_by_hand():
@@ -201,15 +201,14 @@ def test_uncertainties_by_hand():
         overall.history, [(math.log(2) + quarter) / 2, quarter, quarter / 2, 0.0], rtol=1e-15
     )
     np.testing.assert_allclose(largest.history, [math.log(2), quarter, quarter, 0.0], rtol=1e-15)
-    assert (overall_uncertainty_stop(pools, 0.3), max_uncertainty_stop(pools, 0.3)) == (3, 4)
     rows = [np.c_[1 - np.array(p), p] for p in pools]
-    assert (overall_uncertainty_stop(rows, 0.3), max_uncertainty_stop(rows, 0.3)) == (3, 4)
+    assert stop_of(OverallUncertainty(0.3), rows) == 3
+    assert stop_of(MaxUncertainty(0.3), rows) == 4
     # below, not at
     half = [[0.5, 0.5]]
-    for stop in (overall_uncertainty_stop, max_uncertainty_stop):
-        assert stop(half, math.log(2)) is None
-        assert stop(half, np.nextafter(math.log(2), 1)) == 1
     for kind in (OverallUncertainty, MaxUncertainty):
+        assert stop_of(kind(math.log(2)), half) is None
+        assert stop_of(kind(np.nextafter(math.log(2), 1)), half) == 1
         assert kind(0.25).push(0.25) is False
         assert kind(0.25).push(np.nextafter(0.25, 0)) is True
 
@@ -220,23 +219,18 @@ def test_error_stability_by_hand():
     criterion = ErrorStability(0.06)
     assert [criterion.push(kl) for kl in kls] == [False, False, True]  # 1, 1/3, 1/20
     assert criterion.reason == "error bound relative to the first (0.05) is at most 0.06"
-    assert error_stability_stop(kls, 0.06) == 3
-    assert error_stability_stop(kls, 0.049) is None
-    assert error_stability_stop(kls, 0.34) == 2
+    assert ErrorStability(0.049).extend(kls) is None
+    assert ErrorStability(0.34).extend(kls) == 2
     # at most, and the larger direction counts
     ratio = error_gap(1e-3) / error_gap(1.0)
-    assert (
-        error_stability_stop([1.0, 1e-3], ratio) == ErrorStability(ratio).extend([1.0, 1e-3]) == 2
-    )
+    assert ErrorStability(ratio).extend([1.0, 1e-3]) == 2
     assert ErrorStability(np.nextafter(ratio, 0)).extend([1.0, 1e-3]) is None
     both = [[kls[0], 0.0], [0.0, kls[1]], [kls[2], kls[2]]]
-    assert error_stability_stop(both, 0.06) == 3
+    assert stop_of(ErrorStability(0.06), both) == 3
     assert ErrorStability(0.06).update(both[0]) is False
     # nothing to compare with before the first positive divergence
-    assert error_stability_stop([0.0, 0.0], 0.5) is None
-    assert error_stability_stop([0.0, 0.0, 1.0, 0.0], 0.5) == 4
-    assert error_stability_stop([], 0.5) is None
-    assert error_stability_stop(np.empty((0, 2)), 0.5) is None
+    assert ErrorStability(0.5).extend([0.0, 0.0]) is None
+    assert ErrorStability(0.5).extend([0.0, 0.0, 1.0, 0.0]) == 4
 
 
 def test_what_a_real_classifier_gives():
@@ -267,12 +261,11 @@ pools = st.lists(hnp.arrays(float, st.integers(1, 5), elements=probability), max
 divergence = st.one_of(st.just(0.0), st.floats(0, 3), st.floats(-20, 2).map(lambda e: 10.0**e))
 
 
-def assert_agree(criterion, steps, whole, twin):
-    """The stateful form, the function of the history, and its twin, after every step."""
+def assert_agree(criterion, steps, twin):
+    """The criterion and its twin, after every step."""
     for n, step in enumerate(steps, start=1):
         stopped = criterion.update(step)
         at = twin(steps[:n])
-        assert whole(steps[:n]) == at
         assert (stopped, criterion.stopped_at) == (at is not None, at)
         assert len(criterion.history) == n
 
@@ -289,7 +282,6 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
     assert_agree(
         StabilizingPredictions(cutoff, window),
         models,
-        lambda part: stabilizing_predictions_stop(part, cutoff, window),
         lambda part: twins.stabilizing_predictions_stop(
             [cohen_kappa(*pair) for pair in pairwise(part)], cutoff, window
         ),
@@ -298,14 +290,13 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
 
 @given(pools, st.floats(1e-3, 1.0))
 def test_uncertainty_forms_agree(steps, threshold):
-    for criterion, whole, twin in (
-        (OverallUncertainty, overall_uncertainty_stop, twins.overall_uncertainty_stop),
-        (MaxUncertainty, max_uncertainty_stop, twins.max_uncertainty_stop),
+    for criterion, twin in (
+        (OverallUncertainty, twins.overall_uncertainty_stop),
+        (MaxUncertainty, twins.max_uncertainty_stop),
     ):
         assert_agree(
             criterion(threshold),
             steps,
-            lambda part, whole=whole: whole(part, threshold),
             lambda part, twin=twin: twin([entropies(step) for step in part], threshold),
         )
 
@@ -316,7 +307,6 @@ def test_error_stability_forms_agree(kls, threshold):
     assert_agree(
         ErrorStability(threshold),
         kls,
-        lambda part: error_stability_stop(np.reshape(part, (-1, 2)), threshold),
         lambda part: twins.error_stability_stop(
             error_gap(np.reshape(part, (-1, 2)).max(axis=1)), threshold
         ),
@@ -489,13 +479,7 @@ def test_public_names():
         (lambda: entropies(["a"]), TypeError, "`p` must hold real numbers"),
         (lambda: error_gap([1.0, -1e-9]), ValueError, "`kl` must not be negative, got -1e-09"),
         (lambda: error_gap(math.inf), ValueError, "`kl` must be finite, got inf"),
-        (lambda: error_stability_stop([[[1.0]]], 0.5), ValueError, r"`kl` must have shape \(n,\) or"),
-        (lambda: error_stability_stop([[], []], 0.5), ValueError, r"`kl` must have shape \(n,\) or"),
-        (lambda: error_stability_stop([1.0], 2), ValueError, r"`threshold` must be in \(0, 1\)"),
-        (lambda: overall_uncertainty_stop([], -1), ValueError, "`threshold` must be positive"),
-        (lambda: max_uncertainty_stop([[2.0]], 1), ValueError, r"`probabilities` must be in \[0, 1\]"),
-        (lambda: stabilizing_predictions_stop([], 0), ValueError, r"`cutoff` must be in \(0, 1\)"),
-        (lambda: stabilizing_predictions_stop([[1], [1, 2]]), ValueError, "`predictions` must have 1 elem"),
+        (lambda: ErrorStability(2).extend([1.0]), ValueError, r"`threshold` must be in \(0, 1\)"),
     ],
 )  # fmt: skip
 def test_bad_arguments(call, error, message):

@@ -372,7 +372,7 @@ def test_the_horizon_moves():
     assert learner.stopper.verdict.horizon == 40
     learner.tell(y[learner.skipped[0]], index=learner.skipped[0])
     assert learner.stopper.verdict.horizon == 41
-    assert learner.stopper.get_params()["horizon"] is None
+    assert learner.stopper.horizon is None
     own = ActiveLearner(X, stopper=StillToCome(0.01, horizon=20), seed=0)
     own.ask()
     own.skip()

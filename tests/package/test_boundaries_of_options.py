@@ -29,8 +29,6 @@ COMMANDS = {
     "reproduce tightness": ["--runs=2", "--jobs=1"],
     "reproduce refits": ["--runs=2", "--jobs=1", "--datasets=artificial"],
     "watch": ["bounds.txt", "--sequential", "--horizon=50"],
-    "runs": ["bounds.txt"],
-    "warm": [],
 }
 # Pictures take long: these are as good as all.
 SLOW_COMMANDS = {"reproduce figure1", "reproduce tightness"}

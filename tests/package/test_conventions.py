@@ -31,7 +31,6 @@ from fastal import (
     gp_bounds,
     learn,
     runs_test,
-    runs_test_2samp,
     simulate,
     stopping_time,
 )
@@ -70,6 +69,10 @@ NAMES = {name: getattr(fastal, name) for name in fastal._HOME if name[0].isupper
 
 def same(a, b):
     """Compare settings: numbers, arrays, and objects by their own settings."""
+    if hasattr(a, "members"):
+        return type(a) is type(b) and same(a.members, b.members)
+    if isinstance(a, Criterion):
+        return type(a) is type(b) and same(a._arguments(), b._arguments())
     if hasattr(a, "get_params"):
         return type(a) is type(b) and same(a.get_params(), b.get_params())
     if isinstance(a, dict):
@@ -104,32 +107,22 @@ def test_a_repr_is_not_longer_than_anyone_would_paste():
     assert eval(repr(RunsDistribution(3, 4)), dict(NAMES)) == RunsDistribution(3, 4)
 
 
-@pytest.mark.parametrize("thing", ALL, ids=lambda thing: repr(thing)[:40])
-def test_clone(thing):
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: repr(model)[:40])
+def test_clone(model):
     base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
-    twin = base.clone(thing)
-    assert type(twin) is type(thing)
-    assert twin is not thing
-    assert same(twin, thing)
+    twin = base.clone(model)
+    assert type(twin) is type(model)
+    assert twin is not model
+    assert same(twin, model)
 
 
 def test_a_clone_has_seen_nothing():
     base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
     gp = GaussianProcess(2.0)
     gp.add(0.0, 1.0)
-    stopper = Stopper(gp=gp)
-    stopper.observe(1.0, 1.0)
-    rule = stopper | FixedBudget(1)
-    rule.members[1].push(1.0)
-    twin = base.clone(rule)
-    assert rule.stopped
-    assert not twin.stopped
-    assert twin.members[0].gp is not gp
-    assert twin.members[0].gp.n_labels == 0
-    assert len(twin.members[0].bounds) == 0
     assert base.clone(gp).n_labels == 0
-    assert gp.n_labels == 2
-    assert base.clone([gp, stopper])[0].n_labels == 0
+    assert gp.n_labels == 1
+    assert base.clone([gp])[0].n_labels == 0
 
 
 def test_parameters_of_a_model():
@@ -153,43 +146,6 @@ def test_parameters_of_a_model():
     other = LaplaceClassifier(2, link="probit")
     assert [model.add(x, 1) for x in (0.0, 1.0)] == [other.add(x, 1) for x in (0.0, 1.0)]
     assert model.set_params() is model
-
-
-def test_parameters_of_criteria():
-    budget = FixedBudget(9)
-    for _ in range(5):
-        budget.push(1.0)
-    assert budget.set_params(n=4).stopped_at == 4
-    assert budget.set_params(n=6).stopped_at is None
-    assert budget.push(1.0)
-    criterion = CrossValidation(0.1)
-    criterion.extend([0.5, 0.3, 0.2])
-    assert criterion.set_params(threshold=0.3).stopped_at == 2  # judged anew, from the first on
-    assert criterion.history.tolist() == [0.5, 0.3, 0.2]
-    with pytest.raises(ValueError, match="`folds` must be at least 2, got 1"):
-        criterion.set_params(threshold=0.4, folds=1)
-    assert criterion.threshold == 0.3
-    with pytest.raises(ValueError, match="`params` must be one of 'n', got 'm'"):
-        budget.set_params(m=3)
-
-
-def test_parameters_of_parts():
-    stopper = Stopper(gp=GaussianProcess())
-    assert stopper.get_params()["gp__noise"] == 0.01
-    assert "gp__noise" not in stopper.get_params(deep=False)
-    assert stopper.set_params(gp__noise=0.5, alpha=0.1).gp.noise == 0.5
-    rule = (stopper & MinLabels(30)) | FixedBudget(200)
-    params = rule.get_params()
-    assert params["members"] == rule.members
-    assert (params["0__0__alpha"], params["0__0__gp__noise"], params["1__n"]) == (0.1, 0.5, 200)
-    assert set(rule.get_params(deep=False)) == {"members"}
-    assert rule.set_params(**{"0__1__n": 7, "1__n": 50}) is rule
-    assert repr(rule.members[0].members[1]) == "MinLabels(7)"
-    for bad in ("2__n", "n", "0__2__n", "1__m", "members"):
-        with pytest.raises(ValueError, match="`params` must "):
-            rule.set_params(**{bad: 3})
-    with pytest.raises(ValueError, match=r"such as '0__...', got '0'"):
-        rule.set_params(**{"0": Stopper()})
 
 
 def test_a_criterion_of_ones_own():
@@ -221,13 +177,7 @@ def test_a_criterion_of_ones_own():
             return {}
 
     own = Every(3)
-    assert own.get_params() == {"n": 3, "offset": 0}
-    assert own.set_params(offset=2).offset == 2
-    own.push(1.0)
-    assert own.__sklearn_clone__().seen == 0
-    with pytest.raises(ValueError, match="settings must not change after 1 numbers: `reset` it"):
-        own.set_params(n=5)
-    assert own.n == 3
+    assert own._arguments() == {"n": 3, "offset": 0}
 
 
 # Columns -----------------------------------------------------------------------------------------
@@ -281,7 +231,6 @@ def check_column(column):
     np.testing.assert_allclose(learner.bounds, twin.add_batch(x[asked], Y)[1:], rtol=1e-9)
     K = np.exp(-0.5 * (x[:, None] - x) ** 2)
     np.testing.assert_array_equal(gp_bounds(K, column, 0.1), gp_bounds(K, Y, 0.1))
-    assert runs_test_2samp(column, Y + 0.0001) == runs_test_2samp(Y, Y + 0.0001)
     settings = {"gp": GaussianProcess(), "n_runs": 2, "pool_size": 12, "seed": 0, "n_jobs": 1}
     np.testing.assert_array_equal(
         simulate(column, column, **settings).rmse, simulate(Y, Y, **settings).rmse

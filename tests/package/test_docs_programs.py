@@ -22,13 +22,11 @@ needs_jit = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes minutes w
 # What the page leaves to the reader: the module, and where mean, variance and label come from.
 AROUND_C = """
 #include <Python.h>
-#include <stdlib.h>
 #include <fastal.h>
 
 static PyObject *loop(PyObject *self, PyObject *args);
-static PyObject *saved(PyObject *self, PyObject *args);
 static PyMethodDef methods[] = {
-    {"loop", loop, METH_VARARGS, NULL}, {"saved", saved, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+    {"loop", loop, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "mine", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
@@ -44,45 +42,21 @@ static PyObject *loop(PyObject *self, PyObject *args)
     %(loop)s
     return PyLong_FromLong(status);
 }
-
-static PyObject *saved(PyObject *self, PyObject *args)
-{
-    fastal_runs_settings settings = FASTAL_RUNS_DEFAULTS;
-    fastal_runs_state state = {0};
-    fastal_runs *runs = NULL, *again = NULL;
-    double high, low;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "dd", &high, &low)) {
-        return NULL;
-    }
-    fastal->runs_new(&settings, &runs);
-    for (int i = 0; i < 30; i++) {
-        fastal->runs_push(runs, i < 10 ? high : low);
-    }
-    %(saving)s
-    fastal->runs_load(buffer, size, &again);
-    fastal->runs_query(again, &state);
-    fastal->runs_free(runs);
-    fastal->runs_free(again);
-    free(buffer);
-    return PyLong_FromLongLong(state.stopped_at);
-}
 """
 
 
 def test_the_c_page_builds_and_runs(tmp_path):
-    start, loop, saving = blocks("docs/c.md", "c")
+    start, loop = blocks("docs/c.md", "c")
     (extension,) = blocks("docs/c.md", "python")
-    source = AROUND_C % {"start": start, "loop": loop, "saving": saving}
+    source = AROUND_C % {"start": start, "loop": loop}
     (tmp_path / "mine.c").write_text(source)
     (tmp_path / "setup.py").write_text(
         f"from setuptools import Extension, setup\nimport fastal\nsetup(name='mine', ext_modules=[{extension}])\n"
     )
     build_extension(tmp_path)
-    code = "import json, mine; print(json.dumps([mine.loop(0, 1, 0.5, 0.01), mine.loop(0, -1, 0.5, 0.01), mine.saved(5, 1)]))"
-    stop, negative, stopped_at = json.loads(run_python(code, tmp_path))
+    code = "import json, mine; print(json.dumps([mine.loop(0, 1, 0.5, 0.01), mine.loop(0, -1, 0.5, 0.01)]))"
+    stop, negative = json.loads(run_python(code, tmp_path))
     assert (stop, negative) == (1, -4)  # FASTAL_STOP, FASTAL_NEGATIVE
-    assert stopped_at == fastal.stopping_time(np.repeat([5.0, 1.0], [10, 20]))
 
 
 def test_the_cython_lines_build_and_run(tmp_path):

@@ -40,30 +40,6 @@ def stopped_by_fits():
     return stopper
 
 
-def test_a_stop_of_fits_stays_when_settings_change():
-    stopper = stopped_by_fits()
-    left = stopper.verdict.left
-    stopper.set_params(noise=0.1)
-    assert stopper.stopped_at == 28
-    assert left > 0
-    assert stopper.verdict.left == left
-
-
-def test_a_new_process_is_the_one_that_is_changed():
-    old, new = GaussianProcess(), GaussianProcess()
-    stopper = Stopper(gp=old)
-    stopper.set_params(gp=new, gp__noise=0.5)
-    assert (stopper.gp.noise, new.noise, old.noise) == (0.5, 0.5, GaussianProcess().noise)
-    assert Stopper().set_params(gp=new, gp__noise=0.3).gp.noise == 0.3
-
-
-def test_a_combination_changes_all_settings_or_none():
-    both = Stopper() | StillToCome(horizon=20)
-    with pytest.raises(ValueError, match="`share` must be"):
-        both.set_params(**{"0__alpha": 0.05, "1__share": 7})
-    assert both.members[0].alpha == Stopper().alpha
-
-
 def test_a_combination_of_somebody_s_own_shares_nothing_with_its_copies():
     class Logged(AnyOf):
         def __init__(self, *members):

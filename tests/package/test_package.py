@@ -164,25 +164,6 @@ def test_versions_that_ci_installs(monkeypatch):
         list(versions.oldest(versions.expand(["e"], set())))
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("gp", "GaussianProcess"),
-        ("classifier", "LaplaceClassifier"),
-        ("stopper", "stop_warnings"),
-        ("sequential", "look_level"),
-        ("stability", "cohen_kappa"),
-        ("learner", "ActiveLearner"),
-    ],
-)
-def test_modules_of_the_first_version_are_attributes_for_one_release(module, name):
-    with pytest.warns(DeprecationWarning, match=f"fastal.{module} is now fastal.*removed in"):
-        room = getattr(fastal, module)
-    assert callable(getattr(room, name))
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module(f"fastal.{module}")
-
-
 def test_every_door_offers_what_is_there():
     package = Path(fastal.__file__).parent
     rooms = [path.parent.name for path in package.glob("*/__init__.py")]

@@ -3,7 +3,6 @@
 import ast
 import re
 import tomllib
-import warnings
 from pathlib import Path
 
 import pytest
@@ -115,15 +114,6 @@ def test_every_deprecation_names_its_end():
         texts += deprecations(path.read_text("utf-8"))
     assert len(texts) == 1
     assert unending(texts) == []
-
-
-def test_what_is_deprecated_warns_with_its_end():
-    for name in fastal._MOVED:
-        with pytest.warns(DeprecationWarning, match=rf"fastal\.{name} is now .* removed in 0\.3"):
-            getattr(fastal, name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert fastal.models is not None
 
 
 def test_security_names_the_versions_that_are_repaired():

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -84,9 +83,9 @@ def test_stoppers_in_many_threads():
     assert any(stop for stop, _, _ in together)
 
 
-def test_one_stopper_shared_by_two_threads():
-    # Documented: push keeps the GIL, so each value is taken once; a call during another thread's
-    # extend raises a RuntimeError and changes nothing.
+def test_two_threads_at_once_in_one_stopper():
+    # A stopper belongs to one thread at a time. `extend` lets the GIL go: a call of another thread
+    # meanwhile is refused, and nothing is corrupted.
     stopper, taken, refused = Stopper(), [0, 0], [0, 0]
     block = np.random.default_rng(2).standard_normal(20_000)
 
@@ -123,30 +122,19 @@ def test_one_stopper_shared_by_two_threads():
     )
 
 
-def test_every_call_on_what_four_threads_share():
+def test_many_threads_at_once_in_one_batch():
     # `.ci/run --long` does this under ThreadSanitizer as well
-    stopper, batch, outcomes = Stopper(window=50), StopperBatch(20), []
+    batch, outcomes = StopperBatch(2000), []
     block = np.random.default_rng(5).standard_normal(2000)
-    calls = [
-        *[lambda: stopper.push(0.5)] * 3,
-        lambda: stopper.extend(block),
-        lambda: stopper.copy().push(1.0),
-        lambda: stopper.reset(),
-        lambda: (stopper.p_value, stopper.n_runs, stopper.median, stopper.n_above, len(stopper)),
-        lambda: stopper.bounds,
-        lambda: pickle.loads(pickle.dumps(stopper)),
-        lambda: batch.push(block[:20]),
-        lambda: batch.reset([3, 4]),
-        lambda: (batch.p_value, batch.bounds(2)),
-    ]
+    calls = [lambda: batch.push(block), lambda: batch.reset([3, 4]), lambda: batch.bounds(2)]
 
     def work(seed):
-        for call in np.random.default_rng(seed).integers(0, len(calls), 400).tolist():
+        for call in np.random.default_rng(seed).integers(0, len(calls), 200).tolist():
             try:
                 calls[call]()
                 outcomes.append("done")
             except RuntimeError as error:
-                outcomes.append(str(error).partition(":")[0])
+                outcomes.append(str(error))
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -155,20 +143,8 @@ def test_every_call_on_what_four_threads_share():
             assert list(pool.map(work, range(4))) == [None] * 4  # nothing else was raised
     finally:
         sys.setswitchinterval(interval)
-    assert len(outcomes) == 1600
-    assert set(outcomes) <= {
-        "done",
-        "the tracker is in use by another thread",
-        "the stoppers are in use by another thread",
-        "another thread has pushed meanwhile",
-    }
-    again = Stopper(window=50)
-    again.extend(stopper.bounds)
-    assert (again.stopped_at, again.n_runs, again.p_value) == (
-        stopper.stopped_at,
-        stopper.n_runs,
-        stopper.p_value,
-    )
+    assert len(outcomes) == 800
+    assert set(outcomes) <= {"done", "the stoppers are in use by another thread"}
     assert batch.n[0] == max(batch.n)
 
 
@@ -187,36 +163,6 @@ def test_no_number_of_a_tracker_that_something_else_changes():
     assert tracker.stopped_at == STOP
     tracker.take_back()
     assert [getattr(tracker, name) for name in NUMBERS] == before
-
-
-class PushedMeanwhile(RunsTracker):
-    @property
-    def n_pushed(self):
-        n = super().n_pushed
-        self.push(1.0)
-        return n
-
-
-def test_bounds_that_grow_while_they_are_read():
-    stopper = Stopper()
-    stopper._tracker = PushedMeanwhile()
-    with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
-        _ = stopper.bounds
-
-
-class ResetMeanwhile(RunsTracker):
-    def extend(self, values, out):
-        answer = super().extend(values, out)
-        self.reset()
-        return answer
-
-
-def test_extend_answers_for_its_own_values():
-    stopper = Stopper(noise=1.0)
-    stopper._tracker = ResetMeanwhile()
-    assert stopper.extend(BOUNDS) == STOP
-    y = np.sqrt(BOUNDS)  # with var = noise = 1 the bound rises with y^2
-    assert stopper.update(0.0, 1.0, y)
 
 
 def test_processes_of_labels_in_many_threads():

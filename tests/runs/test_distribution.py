@@ -182,7 +182,7 @@ def test_two_sided_p_values_against_exact_integers():
             below += mass
             tail = min(Fraction(below, total), Fraction(total - below + mass, total))
             exact = min(Fraction(1), 2 * tail) if n0 + n1 > 2 else Fraction(1)
-            assert relative_error(distribution.p_value(u, n0, n1, 2, 1, False), exact) <= 1e-13
+            assert relative_error(distribution.p_value(u, n0, n1, 2, 1), exact) <= 1e-13
 
 
 def test_ten_million_values_against_mpmath():
@@ -396,3 +396,25 @@ def test_integers_that_no_double_can_hold(name):
     for value in (10**400, [1, 10**400]):
         with pytest.raises(ValueError, match=f"`{argument}` must be finite as a double, got 1000"):
             getattr(d, name)(value)
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(3, 4), (5, 5), (1, 9), (12, 7)])
+def test_median_and_isf(n0, n1):
+    d = RunsDistribution(n0, n1)
+    support = range(d.support()[0], d.support()[1] + 1)
+    assert d.median() == min(u for u in support if twins.runs_cdf(u, n0, n1) >= Fraction(1, 2))
+    for q in (0.001, 0.025, 0.25, 0.5, 0.9, 0.999, d.sf(4), d.sf(3)):
+        want = min(u for u in support if d.sf(u) <= q)
+        assert d.isf(q) == want
+    assert d.isf([0.0, 1.0]).tolist() == d.ppf([1.0, 0.0]).tolist()
+    assert np.isnan(d.isf([-0.1, 1.1])).all()
+
+
+def test_rng_is_random_state():
+    d = RunsDistribution(20, 30)
+    assert (d.rvs(50, rng=3) == d.rvs(50, random_state=3)).all()
+    assert d.rvs(rng=np.random.default_rng(1)) in range(2, 42)
+    with pytest.raises(ValueError, match="`rng` must not be given together with `random_state`"):
+        d.rvs(rng=1, random_state=1)
+    with pytest.raises(TypeError, match="`rng` must be an integer, got 'a'"):
+        d.rvs(rng="a")

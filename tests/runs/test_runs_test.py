@@ -11,7 +11,8 @@ import twins
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastal import RunsDistribution, choose_method, runs_test
+from fastal import RunsDistribution, Stopper, choose_method, runs_test
+from fastal.stopping.verdict import stop_warnings
 
 ALTERNATIVES = ["less", "greater", "two-sided"]
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -68,22 +69,6 @@ def test_statistic_of_a_hand_made_sequence():
     z = (2 - 7) / math.sqrt(72 * 60 / (144 * 11))
     assert result.statistic == pytest.approx(z, rel=1e-15)
     assert result.pvalue == pytest.approx(math.erfc(-z / math.sqrt(2)) / 2, rel=1e-14)
-
-
-def test_continuity_correction():
-    x = [9, 8, 9, 7, 8, 9, 2, 1, 2, 3, 1, 2]
-    sd = math.sqrt(72 * 60 / (144 * 11))
-    for alternative, z in [("less", -4.5), ("greater", -5.5), ("two-sided", -4.5)]:
-        result = runs_test(x, method="normal", alternative=alternative, continuity=True)
-        assert result.statistic == pytest.approx(z / sd)
-        exact = runs_test(x, method="exact", alternative=alternative, continuity=True)
-        assert exact.statistic == pytest.approx(-5 / sd)  # it belongs to the normal method
-        assert exact.pvalue == runs_test(x, method="exact", alternative=alternative).pvalue
-    # within half a run of the mean nothing is left
-    assert runs_test([1, 2, 1, 2], method="normal", continuity=True).statistic > 0
-    balanced = runs_test([1, 1, 2, 1, 2, 2], method="normal", continuity=True)
-    assert (balanced.n_runs, balanced.statistic, balanced.pvalue) == (4, 0, 1)
-    assert runs_test([1, 1, 2, 2], method="normal", continuity=True).pvalue > 0.3
 
 
 def test_cutoffs():
@@ -233,7 +218,69 @@ def test_bad_input(arguments, error, message):
         runs_test(**arguments)
 
 
-@pytest.mark.parametrize("continuity", ["yes", 1, None, 0.0])
-def test_continuity_is_a_truth_value(continuity):
-    with pytest.raises(TypeError, match="`continuity` must be True or False, got"):
-        runs_test([1.0, 2.0, 3.0], continuity=continuity)
+# Two symbols -------------------------------------------------------------------------------------
+
+FLIPS = [0, 0, 0, 0, 0, 0, 1, 1, 1]  # the median is 0: cut there, all are on one side
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        FLIPS,
+        np.array(FLIPS, dtype=bool),
+        [3.5 + 2 * v for v in FLIPS],
+        [v - 1 for v in FLIPS],
+        list("aaaaaabbb"),
+        np.array(list("aaaaaabbb")),
+        pd.Series(list("aaaaaabbb")),
+        pd.Series(list("aaaaaabbb"), dtype="category"),
+        pd.Categorical(list("zzzzzzaaa"), categories=["z", "q", "a"]),
+        pd.Series(FLIPS, dtype="Int64"),
+        pd.Series([bool(v) for v in FLIPS], dtype="boolean"),
+        pd.DataFrame({"x": FLIPS}),
+        pd.DataFrame({"x": list("aaaaaabbb")}),
+        pd.Series(FLIPS, index=pd.date_range("2026-01-01", periods=9)),
+    ],
+)
+def test_two_symbols_are_taken_as_they_are(x):
+    result = runs_test(x)
+    assert (result.n_runs, result.n_below, result.n_above) == (2, 6, 3)
+    assert result.pvalue == runs_test(np.array(FLIPS, dtype=bool)).pvalue < 1
+
+
+def test_the_median_is_the_median_where_it_is_asked_for():
+    result = runs_test(FLIPS, cutoff="median")
+    assert (result.pvalue, result.n_runs, result.n_below, result.cutoff) == (1.0, 1, 0, 0.0)
+    assert runs_test(FLIPS).cutoff == 1.0
+    assert runs_test([1, 1, 2, 2]).cutoff == 1.5  # the median, where it parts them
+    assert runs_test(list("aaab")).cutoff == "b"
+    assert runs_test([[0, 0, 1], [1, 2, 3]]).n_below.tolist() == [2, 1]  # each row by itself
+
+
+def test_stoppers_and_verdicts_cut_at_the_median():
+    # bounds of two values: the median is the smaller one, nothing lies below it
+    bounds = [5.0] * 12 + [1.0] * 13
+    stopper = Stopper()
+    stopper.extend(bounds)
+    assert (stopper.n_below, stopper.p_value) == (0, 1.0)
+    assert stopper.p_value == runs_test(bounds, cutoff="median", alternative="less").pvalue
+    assert runs_test(bounds, alternative="less").pvalue < 1e-3
+    assert stop_warnings([1.0] * 13 + [5.0] * 12) == ()  # no side is empty by accident
+
+
+def test_texts_that_are_no_two_symbols():
+    with pytest.raises(ValueError, match=r"`x` must hold at most two different texts, got 3: \['a"):
+        runs_test(list("abc"))
+    with pytest.raises(ValueError, match=r"at most two categories, got 3: .* as in x == 'a'"):
+        runs_test(pd.Categorical(list("abc")))
+    with pytest.raises(
+        TypeError, match=r"`cutoff` must be left out where `x` holds texts .*, got 'median'"
+    ):
+        runs_test(list("aab"), cutoff="median")
+    with pytest.raises(TypeError, match="`x` must hold numbers or texts, not both, got 1"):
+        runs_test(np.array(["a", 1], dtype=object))
+    with pytest.raises(TypeError, match="`x` must hold numbers or texts, not both, got 1"):
+        runs_test(["a", 1, "a"])  # NumPy would make "1" of it
+    with pytest.raises(ValueError, match="`x` must be finite, got nan at index 1"):
+        runs_test(["a", float("nan"), "b", "a"])
+    assert runs_test(list("aaa")).pvalue == 1.0

@@ -1,5 +1,6 @@
 """The protocol of criteria: one of the user's own, restored ones, and what is imported for them."""
 
+import copy
 import json
 import os
 import pickle
@@ -190,3 +191,64 @@ def test_simulate_evaluates_a_measured_criterion_once(monkeypatch):
     monkeypatch.setattr(MaxVariance, "measures_in", counted)
     simulate(X, Y, gp=GP, criteria=[MaxVariance(0.1)], n_runs=4, pool_size=20, n_jobs=1)
     assert len(calls) == 4
+
+
+class Mine(Criterion):
+    """A user's: no super().__init__, and a way of its own to copy."""
+
+    def __init__(self):
+        self.values = []
+
+    def push(self, r):
+        self.values.append(r)
+        return self.stopped
+
+    def reset(self):
+        self.values = []
+        return self
+
+    @property
+    def stopped_at(self):
+        return 3 if len(self.values) >= 3 else None
+
+    @property
+    def reason(self):
+        return f"{len(self.values)} values"
+
+    @property
+    def history(self):
+        return self.values
+
+    def to_dict(self):
+        return {"kind": "Mine", "version": 1, "values": list(self.values)}
+
+    @classmethod
+    def _from_state(cls, state):
+        new = cls()
+        new.values = state["values"]
+        return new
+
+
+class Slotted(Mine):
+    __slots__ = ("extra",)
+
+
+def test_criteria_of_users():
+    mine = Mine()
+    assert mine.extend([1.0, 2.0]) is None
+    both = mine | FixedBudget(5)
+    both.push(3.0)
+    assert (both.stopped_at, str(both.verdict)) == (3, "stop after 3 bounds: 3 values")
+    assert vars(mine) == {"values": [1.0, 2.0, 3.0]}
+    for new in (pickle.loads(pickle.dumps(mine)), copy.deepcopy(mine), mine.copy()):
+        assert vars(new) == vars(mine)
+        new.push(4.0)
+        assert len(mine.values) == 3
+    new = pickle.loads(pickle.dumps(both))
+    new.push(4.0)
+    assert (len(new.history[0]), len(both.history[0])) == (4, 3)
+    slotted = Slotted()
+    slotted.extra = 5
+    again = pickle.loads(pickle.dumps(slotted))
+    assert (again.extra, again.values) == (5, [])
+    assert (again & FixedBudget(1)).push(1.0) is False

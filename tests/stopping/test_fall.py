@@ -184,7 +184,6 @@ def test_in_learn_simulate_and_compositions():
 
 def test_settings_and_states():
     assert Stopper().fall is True
-    assert Stopper().get_params()["fall"] is True
     assert repr(Stopper(fall=False)) == "Stopper(fall=False)"
     risen = Stopper()
     risen.extend(STREAMS["a rise"])
@@ -195,9 +194,8 @@ def test_settings_and_states():
         Stopper.from_dict(risen.to_dict()),
     ):
         assert (twin.fall, twin.stopped_at, twin.reason) == (True, None, risen.reason)
-    letter = risen.copy().set_params(fall=False)
-    assert letter.stopped_at == stopping_time(risen.bounds, fall=False) < 60
-    assert not letter.set_params(fall=True).stopped
+    letter = Stopper(fall=False)
+    assert letter.extend(risen.bounds) == stopping_time(risen.bounds, fall=False) < 60
     for bad in (1, None, "yes"):
         with pytest.raises(TypeError, match="`fall` must be True or False"):
             Stopper(fall=bad)

@@ -19,7 +19,7 @@ from fastal import (
     Stopper,
     gp_bounds,
 )
-from fastal.adapters import recomputed, update_from
+from fastal.adapters import recomputed
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -75,15 +75,15 @@ def test_bounds_are_those_of_the_fit_without_the_initial_labels(loop, which):
 
 
 @pytest.mark.parametrize("which", CRITERIA)
-def test_update_from_goes_on_between_fits(loop, which):
+def test_bounds_go_on_between_fits(loop, which):
     X, y, _ = loop
     criterion = CRITERIA[which]()
     model = process().fit(X[:20], y[:20])
     criterion.recompute_from(model, initial=1)
     # more labels under the same hyper-parameters: as if they had been there at the fit
     for t in range(20, 30):
-        assert update_from(criterion, model, X[t], y[t]) is False
         model = process().fit(X[: t + 1], y[: t + 1])
+        assert not criterion.push(recomputed(model).bounds[-1])
     np.testing.assert_allclose(nested(criterion).bounds, recomputed(model).bounds[1:], rtol=1e-9)
     # the next fit takes all of them anew
     model = process(1.1, 0.02).fit(X[:30], y[:30])
@@ -148,7 +148,7 @@ def test_a_model_that_lags_behind_its_loop_is_noticed(loop, which):
     criterion = CRITERIA[which]()
     for t in range(1, 10):
         model = process().fit(X[:t], y[:t])
-        update_from(criterion, model, X[t], y[t])
+        criterion.push(recomputed(process().fit(X[: t + 1], y[: t + 1])).bounds[-1])
     with pytest.warns(UserWarning, match=lags) as noted:
         criterion.recompute_from(model, initial=1)  # 9 labels, the loop has 10
     assert noted[0].filename.endswith(("by_bounds.py", "compose.py", __file__))
@@ -156,7 +156,7 @@ def test_a_model_that_lags_behind_its_loop_is_noticed(loop, which):
     # and after it
     model = process().fit(X[:10], y[:10])
     criterion.recompute_from(model, initial=1)
-    update_from(criterion, model, X[10], y[10])
+    criterion.push(recomputed(process().fit(X[:11], y[:11])).bounds[-1])
     with pytest.warns(UserWarning, match=lags):
         criterion.recompute_from(process(1.0).fit(X[:10], y[:10]), initial=1)
     pushed = CRITERIA[which]()

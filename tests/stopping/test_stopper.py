@@ -13,7 +13,6 @@ import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from sklearn.base import clone
 
 import fastal
 from fastal import (
@@ -314,7 +313,7 @@ def test_snapshots_continue_alike(settings, snapshot):
     stopper = Stopper(**settings)
     stopper.extend(x[:33])
     twin = snapshot(stopper)
-    assert twin.get_params() == stopper.get_params()
+    assert repr(twin) == repr(stopper)
     for value in x[33:]:
         assert twin.push(value) == stopper.push(value)
         assert twin.p_value == stopper.p_value
@@ -380,26 +379,6 @@ def test_missing_keys_and_other_things():
             Stopper.from_dict(thing)
     with pytest.raises(ValueError, match="must describe a Stopper, got kind 'FixedBudget'"):
         Stopper.from_dict(FixedBudget(3).to_dict())
-
-
-def test_scikit_learn_conventions():
-    gp = GaussianProcess()
-    stopper = Stopper(0.02, window=30, gp=gp)
-    stopper.extend([1.0, 2.0, 3.0])
-    twin = clone(stopper)
-    assert (twin.alpha, twin.window, len(twin)) == (0.02, 30, 0)
-    assert stopper.get_params()["gp"] is gp
-    x = SEQUENCES["falling"]
-    stopper = Stopper(1e-60)
-    assert stopper.extend(x) is None
-    assert stopper.set_params(alpha=0.05) is stopper
-    assert stopper.stopped_at == stopping_time(x, 0.05)
-    with pytest.raises(ValueError, match=r"`alpha` must be in \(0, 1\)"):
-        stopper.set_params(alpha=7)
-    with pytest.raises(ValueError, match=r"`params` must be one of 'alpha', .*, got 'beta'"):
-        stopper.set_params(beta=1)
-    assert stopper.alpha == 0.05
-    assert repr(Stopper(0.01, window=5)) == "Stopper(alpha=0.01, window=5)"
 
 
 def test_reset():
@@ -763,19 +742,6 @@ def test_integers_that_no_double_can_hold(value):
     assert stopper.bounds.tolist() == [1.0]
 
 
-def test_replacing_the_tracker_loses_no_push():
-    stopper = Stopper()
-    stopper.extend(np.arange(30.0))
-    tracker = stopper._tracker
-    other = tracker.copy()
-    tracker.push(1.0)  # as another thread would, between the copy and the exchange
-    with pytest.raises(RuntimeError, match="another thread has pushed meanwhile"):
-        tracker.replace(other, 30)
-    assert len(stopper) == 31
-    assert stopper.set_params(alpha=0.01)._tracker is tracker
-    assert len(stopper) == 31
-
-
 def test_a_lent_tracker_is_left_alone():
     stopper = Stopper()
     stopper.extend(np.arange(5.0))
@@ -790,7 +756,6 @@ def test_a_lent_tracker_is_left_alone():
         lambda: stopper.verdict,
         lambda: stopper.copy(),
         lambda: stopper.reset(),
-        lambda: stopper.set_params(alpha=0.5),
         lambda: stopper.to_dict(),
         lambda: tracker.lend(),
     ):

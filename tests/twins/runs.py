@@ -159,9 +159,8 @@ def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "ex
 
 
 def runs_p_value(
-    u: int, n_below: int, n_above: int, *, alternative: str = "two-sided", method: str = "exact",
-    two_sided: str = "double",
-) -> float:  # fmt: skip
+    u: int, n_below: int, n_above: int, *, alternative: str = "two-sided", method: str = "exact"
+) -> float:
     """Return the p-value of u runs.
 
     Parameters
@@ -174,9 +173,6 @@ def runs_p_value(
         Too few runs, too many, or twice the smaller of both.
     method : {"exact", "normal"}
         Exact fractions, or the normal approximation.
-    two_sided : {"double", "distance", "likelihood"}
-        Twice the smaller tail, what is at least as far from the mean, what is at most as likely;
-        for "exact" only.
 
     Returns
     -------
@@ -186,14 +182,6 @@ def runs_p_value(
     n = n_below + n_above
     if min(n_below, n_above) == 0 or n == 2:
         return 1.0
-    if method == "exact" and alternative == "two-sided" and two_sided != "double":
-        masses = {i: runs_pmf(i, n_below, n_above) for i in range(1, n + 1)}
-        mean = 1 + Fraction(2 * n_below * n_above, n)
-        if two_sided == "distance":
-            extreme = [p for i, p in masses.items() if abs(i - mean) >= abs(u - mean)]
-        else:
-            extreme = [p for p in masses.values() if p <= masses[u]]
-        return float(sum(extreme))
     if method == "exact":
         fewer = float(runs_cdf(u, n_below, n_above))
         more = float(1 - runs_cdf(u - 1, n_below, n_above))
@@ -208,26 +196,6 @@ def runs_p_value(
     if alternative == "greater":
         return more
     return min(1.0, 2 * min(fewer, more))
-
-
-def tied_orders(x: ArrayLike, y: ArrayLike) -> list[int]:
-    """Return the number of runs of two samples in each order of their tied values, one by one.
-
-    Parameters
-    ----------
-    x, y : array_like
-        The samples.
-
-    Returns
-    -------
-    list of int
-        One number of runs per order of the values; values of one sample that are equal are taken
-        as different, so that every order is as likely as any other.
-    """
-    both = [(float(v), 0) for v in np.asarray(x)] + [(float(v), 1) for v in np.asarray(y)]
-    groups = [[side for v, side in both if v == value] for value in sorted({v for v, _ in both})]
-    orders = itertools.product(*(list(itertools.permutations(group)) for group in groups))
-    return [count_runs(list(itertools.chain(*order)))[0] for order in orders]
 
 
 def stopping_time(

@@ -12,7 +12,6 @@ from fastal.cli.campaign import (
     print_outcomes,
     run_campaign,
 )
-from fastal.cli.interrupted import kept_at_the_end
 from fastal.cli.output import (
     check_picture,
     file_errors,
@@ -72,7 +71,7 @@ def add_demo(commands: Commands) -> None:
     add_rule(parser)
     add_picture(parser)
     add_quiet(parser)
-    parser.set_defaults(run=_demo, kept=kept_at_the_end, broken_pipe_status=0)
+    parser.set_defaults(run=_demo, broken_pipe_status=0)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

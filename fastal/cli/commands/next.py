@@ -16,7 +16,6 @@ from fastal.cli.arguments import (
     integer_argument,
     split_columns,
 )
-from fastal.cli.interrupted import kept_by_next
 from fastal.cli.output import (
     check_csv,
     check_picture,
@@ -125,7 +124,7 @@ def add_next(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     add_seed(parser, "draws the rows before the first fit, at five labels")
     add_quiet(parser)
-    parser.set_defaults(run=_next, kept=kept_by_next, broken_pipe_status=BROKEN_PIPE)
+    parser.set_defaults(run=_next, broken_pipe_status=BROKEN_PIPE)
 
 
 def _next(arguments: argparse.Namespace) -> int:

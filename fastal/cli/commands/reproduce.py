@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fastal.cli.arguments import add_store, add_study_options
-from fastal.cli.interrupted import kept_at_the_end, kept_in_store
 from fastal.cli.output import library_errors, study_settings, write_files
 from fastal.paper.names import CRITERIA, DATASETS
 
@@ -45,7 +44,7 @@ def add_reproduce(commands: Commands) -> None:
     add_store(table1, "DIR")
     _add_names(table1, "datasets", DATASETS)
     _add_names(table1, "criteria", CRITERIA)
-    table1.set_defaults(run=_table1, kept=kept_in_store, broken_pipe_status=0)
+    table1.set_defaults(run=_table1, broken_pipe_status=0)
 
     figure1 = parts.add_parser(
         "figure1",
@@ -56,7 +55,7 @@ def add_reproduce(commands: Commands) -> None:
     add_store(figure1, "DIR")
     _add_names(figure1, "datasets", DATASETS)
     _add_names(figure1, "criteria", CRITERIA)
-    figure1.set_defaults(run=_figure1, kept=kept_in_store, broken_pipe_status=0)
+    figure1.set_defaults(run=_figure1, broken_pipe_status=0)
 
     tightness = parts.add_parser(
         "tightness",
@@ -64,7 +63,7 @@ def add_reproduce(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_study_options(tightness, out=".")
-    tightness.set_defaults(run=_tightness, kept=kept_at_the_end, broken_pipe_status=0)
+    tightness.set_defaults(run=_tightness, broken_pipe_status=0)
 
     refits = parts.add_parser(
         "refits",
@@ -74,7 +73,7 @@ def add_reproduce(commands: Commands) -> None:
     add_study_options(refits, out=None, runs=20)
     add_store(refits, "DIR")
     _add_names(refits, "datasets", DATASETS)
-    refits.set_defaults(run=_refits, kept=kept_in_store, broken_pipe_status=0)
+    refits.set_defaults(run=_refits, broken_pipe_status=0)
 
 
 def _add_names(parser: argparse.ArgumentParser, what: str, names: tuple[str, ...]) -> None:

@@ -23,7 +23,6 @@ from fastal.cli.campaign import (
 )
 from fastal.cli.errors import UserError
 from fastal.cli.fitted import FIT_ROWS, fit_process, standardise_table
-from fastal.cli.interrupted import kept_at_the_end
 from fastal.cli.output import (
     check_csv,
     file_errors,
@@ -115,7 +114,7 @@ def add_run(commands: Commands) -> None:
         "opens without a network",
     )
     add_quiet(parser)
-    parser.set_defaults(run=_run, kept=kept_at_the_end, broken_pipe_status=0)
+    parser.set_defaults(run=_run, broken_pipe_status=0)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from fastal.cli.arguments import (
     add_store,
 )
 from fastal.cli.fitted import draw_fit_rows, fit_process, standardise_table
-from fastal.cli.interrupted import kept_in_store
 from fastal.cli.output import file_errors, library_errors, print_note, shows_progress
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def add_simulate(commands: Commands) -> None:
     add_alpha(parser)
     add_quiet(parser)
     parser.add_argument("--out", metavar="FILE.csv", help="write a table with one line per run")
-    parser.set_defaults(run=_simulate, kept=kept_in_store, broken_pipe_status=0)
+    parser.set_defaults(run=_simulate, broken_pipe_status=0)
 
 
 def _simulate(arguments: argparse.Namespace) -> int:

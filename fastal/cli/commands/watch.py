@@ -197,12 +197,14 @@ def _criterion(arguments: argparse.Namespace) -> Stopper | StillToCome:
             )
         _check_paper(arguments)
 
+    from inspect import signature
+
     from fastal.stopping.still import StillToCome
     from fastal.stopping.stopper import Stopper
 
     kind = StillToCome if arguments.rule == "still" else Stopper
     try:
-        return kind(**{name: given[name] for name in kind().get_params() if name in given})
+        return kind(**{name: given[name] for name in signature(kind).parameters if name in given})
     except ValueError as error:  # an alpha or a horizon beyond the tables, a window beyond the end
         raise UserError(in_options(str(error))) from None
 
