@@ -34,7 +34,6 @@ from twins.runs import runs_p_value as runs_p_value
 from twins.runs import runs_pmf as runs_pmf
 from twins.runs import runs_test as runs_test
 from twins.runs import stopping_time as stopping_time
-from twins.runs import tied_orders as tied_orders
 from twins.simulation import simulate as simulate
 from twins.stopping import levels as levels
 from twins.stopping import still_stop as still_stop
