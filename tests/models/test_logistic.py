@@ -2,7 +2,6 @@ import copy
 import json
 import math
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -239,17 +238,6 @@ def test_errors_leave_it_as_it_was():
     state["contrasts"][0][0] += 1.0
     with pytest.raises(ValueError, match="not those of the mode"):
         BayesianLogistic.from_dict(state)
-
-
-def test_threads_lose_nothing():
-    X, y = data(24, 2, 3)
-    model = BayesianLogistic(2, 3)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda i: (model.add(X[i], y[i]), model.predict_proba(X)), range(24)))
-    assert model.n_labels == 24
-    other = BayesianLogistic(2, 3)
-    other.add_batch(X, y)
-    np.testing.assert_allclose(model.weights, other.weights, atol=1e-9)
 
 
 @pytest.mark.parametrize("acquisition", ["max_variance", "uncertainty", "margin", "entropy"])
