@@ -253,7 +253,7 @@ CALLS = {
     "pac_bayes_bound": Call(PAC, gp=labelled_gp),
     "pac_bayes_bounds": Call(PAC | LABELLED, gp=gp),
     # learning
-    "ActiveLearner": Call(LEARN, X=X, refit=1.5, known=([0], [0.5])),
+    "ActiveLearner": Call(LEARN, X=X, refit=1.5, known=([0, 1], [0.5, -0.2])),
     "ActiveLearner.ask": Call(n=1),
     "ActiveLearner.correct": Call(index=lambda: int(small_learner().run().indices[0]), y=0.5),
     "ActiveLearner.extend_pool": Call(X_new=[[0.1, 0.2]]),

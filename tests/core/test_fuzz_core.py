@@ -100,7 +100,7 @@ class Tracker(Stream):
 
     operations = (
         *["push"] * 30, *["stopped_after"] * 15, *["lent_push"] * 5, *["extend"] * 3, "reset",
-        "begin_anew", "copy", "copy", "replace", "not_replaced", "values", "refuse", "lend", "tails",
+        "begin_anew", "copy", "copy", "replace", "values", "refuse", "lend", "tails",
     )  # fmt: skip
 
     def begin(self):
@@ -174,12 +174,9 @@ class Tracker(Stream):
         other = RunsTracker(*rule)
         other.extend(np.array(values, dtype=float), np.empty(len(values), dtype=np.uint8))
         twin.extend(values)
-        self.tracker.replace(other, len(self.twin.values))
+        self.tracker.replace(other)
         equal(other.n_pushed, len(self.twin.values))
         self.twin = twin
-
-    def not_replaced(self):
-        refuses(RuntimeError, self.tracker.replace, RunsTracker(), len(self.twin.values) + 1)
 
     def values(self):
         out = np.empty(len(self.twin.values))
@@ -198,7 +195,7 @@ class Tracker(Stream):
         for function in (self.tracker.reset, self.tracker.copy, self.tracker.p_value):
             refuses(RuntimeError, function)
         refuses(RuntimeError, self.tracker.push, 1.0)
-        refuses(RuntimeError, RunsTracker().replace, self.tracker, 0)
+        refuses(RuntimeError, RunsTracker().replace, self.tracker)
         self.tracker.take_back()
 
     def tails(self):
