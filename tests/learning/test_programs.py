@@ -457,7 +457,8 @@ def test_fresh_programs():
             [sys.executable, __file__, *seeds], capture_output=True, text=True, timeout=1800
         )
         if done.returncode:
-            failed.append(done.stdout[-3000:] + done.stderr[-1000:])
+            lines = [line for line in done.stdout.splitlines() if ": right, " not in line]
+            failed.append("\n".join(lines)[-5000:] + done.stderr[-2000:])
     assert not failed, "\n".join(failed)
 
 
@@ -471,9 +472,10 @@ if __name__ == "__main__":
     for number in map(int, sys.argv[1:]):
         faulthandler.dump_traceback_later(300, exit=True)  # it hangs
         began = time.perf_counter()
+        print(f"program {number}: ", end="", flush=True)  # the last one is that of a crash
         try:
             run_program(number)
-            print(f"program {number}: right, {time.perf_counter() - began:.1f} s", flush=True)
+            print(f"right, {time.perf_counter() - began:.1f} s", flush=True)
         except AssertionError as failure:
             bad += 1
             print(f"WRONG {failure}\n", flush=True)
