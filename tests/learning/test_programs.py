@@ -112,7 +112,7 @@ class Program(Problem):
             self.learner = ActiveLearner(self.X, **options)
             self.note()
         doing = {
-            self.ask_and_tell: 12, self.tell_another: 2, self.skip: 1, self.correct: 1, self.extend: 1,
+            self.ask_and_tell: 12, self.tell_another: 2, self.skip: 1.5, self.correct: 1.5, self.extend: 2.5,
             self.keep: 3, self.more: 3, self.unasked: 0.4, self.ask_interrupted: 1,
         }  # fmt: skip
         weights = np.array(list(doing.values())) / sum(doing.values())
