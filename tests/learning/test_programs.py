@@ -327,6 +327,8 @@ class Program(Problem):
         elif self.room() > 0:
             row = self.learner.ask()
             self.learner.tell(self.truth[row])
+        elif len(self.mirror.rows) >= self.mirror.due():
+            self.learner.refit()  # no other call comes to that fit any more
         self.note()
         self.mirror.greedy = greedy
 
