@@ -94,7 +94,7 @@ class Problem:
         self.most = self.some_most(n_initial + 1, n)
         if self.kind == "interrupted":
             self.most = min(self.most, 150)
-        whole = self.kind == "learner" and rng.random() < 0.25
+        whole = self.kind == "learner" and rng.random() < 0.35
         share = float(rng.choice([1e-6, 0.02, 0.1, 0.3]))
         acquisition = "random" if rng.random() < 0.1 else "max_variance"
         self.options = {
