@@ -340,5 +340,7 @@ def column_scales(points: Any) -> Array:
         unit = units(largest(points))
         deviation = deviations(points, unit)
     constant = deviation <= 4.0 * np.finfo(np.float64).eps
+    if not isinstance(points, PoolElsewhere):  # sums of many equal values are not exact
+        constant |= (points == points[:1]).all(axis=0)
     scale: Array = np.where(constant, IGNORED, deviation * unit)
     return scale
