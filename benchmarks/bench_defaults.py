@@ -39,7 +39,7 @@ class Selection:
         self.labels = self._learn().n_labels
 
     def _learn(self, **more):
-        return learn(self.X, self.y, gp=_gp(), stopper=Stopper(), seed=0, **more)
+        return learn(self.X, self.y, gp=_gp(), criterion=Stopper(), seed=0, **more)
 
     def track_learn_over_max_labels(self, N):
         """At most 1.1: default arguments over `max_labels` where the run ends."""
@@ -52,7 +52,7 @@ class Selection:
         """At most 1.1: 20 labels by ask and tell, over `max_labels=20`."""
 
         def call(**more):
-            learner = ActiveLearner(self.X, gp=_gp(), stopper=Stopper(), seed=0, **more)
+            learner = ActiveLearner(self.X, gp=_gp(), criterion=Stopper(), seed=0, **more)
             for _ in range(20):
                 learner.tell(self.y[learner.ask()])
 
@@ -139,7 +139,7 @@ class Grows:
             self._sizes(8_000, share),
             lambda n: best(
                 lambda: simulate(
-                    X[:n], y[:n], gp=_gp(), stopper=Stopper(), n_runs=50, pool_size=100
+                    X[:n], y[:n], gp=_gp(), criterion=Stopper(), n_runs=50, pool_size=100
                 ),
                 rounds=2,
             ),

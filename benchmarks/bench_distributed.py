@@ -13,7 +13,7 @@ from ._timing import ratio_of_pairs
 def _settings(labels):
     return {
         "gp": GaussianProcess(1.0, 0.01),
-        "stopper": FixedBudget(labels),
+        "criterion": FixedBudget(labels),
         "max_labels": labels,
         "seed": 0,
     }

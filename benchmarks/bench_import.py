@@ -49,7 +49,7 @@ FIRST_RUN = """
 import numpy as np
 from fastal import GaussianProcess, Stopper, learn
 X = np.random.default_rng(0).normal(size=(100, 2))
-print(learn(X, X.sum(axis=1), gp=GaussianProcess(1.3, 0.01), stopper=Stopper()).n_labels)
+print(learn(X, X.sum(axis=1), gp=GaussianProcess(1.3, 0.01), criterion=Stopper()).n_labels)
 """
 
 # What one would wait for with another library.

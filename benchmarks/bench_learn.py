@@ -23,7 +23,7 @@ from fastal import (
 from ._inside import inside
 from ._timing import best, ratio, ratio_of_pairs
 
-StillToCome = inside("StillToCome", "fastal")
+MovementBelow = inside("MovementBelow", "fastal")
 
 NOISE, SCALE = 0.01, 1.3
 
@@ -34,12 +34,12 @@ def _data(n, d=4):
     return X, np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=n)
 
 
-def _learn(X, y, labels, threads=1, stopper=None):
+def _learn(X, y, labels, threads=1, criterion=None):
     return learn(
         X,
         y,
         gp=GaussianProcess(SCALE, NOISE),
-        stopper=Stopper(1e-300) if stopper is None else stopper,
+        criterion=Stopper(1e-300) if criterion is None else criterion,
         initial=[0],
         max_labels=labels,
         threads=threads,
@@ -175,7 +175,7 @@ gp, stopper = GaussianProcess(1.3, 0.01), Stopper(1e-300)
 
 def runs(n):
     for seed in range(n):
-        assert learn(X, y, gp=gp, stopper=stopper, seed=seed, threads=1).n_labels == 100
+        assert learn(X, y, gp=gp, criterion=stopper, seed=seed, threads=1).n_labels == 100
 
 runs(2)
 print("ready", flush=True)
@@ -231,7 +231,7 @@ class ThreadedRuns:
     def _runs(self, n):
         gp, stopper = GaussianProcess(SCALE, NOISE), Stopper(1e-300)
         for seed in range(n):
-            learn(self.X, self.y, gp=gp, stopper=stopper, seed=seed, threads=1)
+            learn(self.X, self.y, gp=gp, criterion=stopper, seed=seed, threads=1)
 
     def track_runs_a_second_in_threads(self, threads, runs):
         """At least 5,000 in two threads on two cores is wanted."""
@@ -278,7 +278,7 @@ class OneOfTwoThreads:
                     self.threads.X,
                     self.threads.y,
                     gp=gp,
-                    stopper=stopper,
+                    criterion=stopper,
                     max_labels=1,
                     seed=seed,
                     threads=1,
@@ -294,11 +294,11 @@ CRITERIA = {
     "FixedBudget": lambda: FixedBudget(10**9),
     "MinLabels": lambda: MinLabels(10**9),
     "MaxVariance": lambda: MaxVariance(1e-300),
-    "StillToCome": lambda: StillToCome(1e-300),
+    "MovementBelow": lambda: MovementBelow(1e-300),
     "Stopper | MaxVariance": lambda: Stopper(1e-300) | MaxVariance(1e-300),
     "Stopper & MinLabels": lambda: Stopper(1e-300) & MinLabels(10**9),
     "Stopper | FixedBudget": lambda: Stopper(1e-300) | FixedBudget(10**9),
-    "Stopper | StillToCome": lambda: Stopper(1e-300) | StillToCome(1e-300),
+    "Stopper | MovementBelow": lambda: Stopper(1e-300) | MovementBelow(1e-300),
 }
 
 
@@ -312,7 +312,7 @@ class CompiledCriteria:
     def setup(self, criterion, N):
         self.X, self.y = _data(N)
         self.labels = min(N, 300)
-        self.stopper = CRITERIA[criterion]()
+        self.criterion = CRITERIA[criterion]()
 
     def _run(self, stopper):
         run = _learn(self.X, self.y, self.labels, 1, stopper)
@@ -323,10 +323,10 @@ class CompiledCriteria:
         """At most 1.1; the time of the processor."""
         alone = Stopper(1e-300)
         self._run(alone)
-        self._run(self.stopper)
+        self._run(self.criterion)
         number, pairs = (20, 31) if N == 100 else (1, 31 if N == 2_000 else 15)
         return ratio_of_pairs(
-            lambda: self._run(self.stopper),
+            lambda: self._run(self.criterion),
             lambda: self._run(alone),
             pairs=pairs,
             clock=process_time,
@@ -346,11 +346,13 @@ class CompiledLoop:
     def setup(self, criterion):
         run = CompiledCriteria()
         run.setup(criterion, 100)
-        self.X, self.y, self.stopper, self.alone = run.X, run.y, run.stopper, Stopper(1e-300)
+        self.X, self.y, self.criterion, self.alone = run.X, run.y, run.criterion, Stopper(1e-300)
 
     def _least(self):
         """Return least times of runs of 2 and of 100 labels, by it and by a `Stopper`, in turns."""
-        kinds = [(stopper, labels) for labels in (2, 100) for stopper in (self.stopper, self.alone)]
+        kinds = [
+            (stopper, labels) for labels in (2, 100) for stopper in (self.criterion, self.alone)
+        ]
         times = [float("inf")] * len(kinds)
         for _ in range(150):
             for i, (stopper, labels) in enumerate(kinds):
@@ -398,7 +400,7 @@ class Memory:
                 X,
                 y,
                 gp=GaussianProcess(SCALE, NOISE),
-                stopper=Stopper(1e-300),
+                criterion=Stopper(1e-300),
                 max_labels=N // 9,
                 test=test,
                 threads=1,
@@ -429,7 +431,7 @@ class ErrorsOfTestSet:
 
     def _learn(self, **more):
         learn(
-            self.X, self.y, gp=GaussianProcess(SCALE, NOISE), stopper=Stopper(1e-300), seed=0,
+            self.X, self.y, gp=GaussianProcess(SCALE, NOISE), criterion=Stopper(1e-300), seed=0,
             max_labels=300, threads=1, **more,
         )  # fmt: skip
 

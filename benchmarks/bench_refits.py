@@ -31,7 +31,7 @@ X, Y = _data()
 def _simulate(runs):
     """Whole campaigns: a budget that is never used up decides nothing."""
     return simulate(
-        X, Y, stopper=FixedBudget(POOL), n_runs=runs, pool_size=POOL, test=None, n_jobs=1
+        X, Y, criterion=FixedBudget(POOL), n_runs=runs, pool_size=POOL, test=None, n_jobs=1
     )
 
 
@@ -117,7 +117,9 @@ class Wall:
 
     def _run(self, labels, **more):
         begin = perf_counter()
-        learn(self.X, self.y, stopper=Stopper(1e-300), max_labels=labels, seed=0, threads=1, **more)
+        learn(
+            self.X, self.y, criterion=Stopper(1e-300), max_labels=labels, seed=0, threads=1, **more
+        )
         return perf_counter() - begin
 
     def track_refits_over_selection(self, labels):

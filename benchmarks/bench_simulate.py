@@ -78,7 +78,7 @@ class Threads:
 
     def track_runs_a_second_without_a_stop(self, runs):
         """At least 4,000 on two cores; every run has 100 labels."""
-        return runs / _seconds(lambda: _simulate(runs, n_jobs=2, stopper=Stopper(1e-300)))
+        return runs / _seconds(lambda: _simulate(runs, n_jobs=2, criterion=Stopper(1e-300)))
 
     track_runs_a_second_without_a_stop.unit = "runs/s"
 

@@ -17,7 +17,9 @@ from ._inside import inside
 from ._timing import ratio, ratio_of_pairs
 
 # since 0.2
-StillToCome, still_to_come = (inside(name, "fastal") for name in ("StillToCome", "still_to_come"))
+MovementBelow, movement_left = (
+    inside(name, "fastal") for name in ("MovementBelow", "movement_left")
+)
 
 BLOCK = 1000
 
@@ -41,7 +43,7 @@ def _pushes(criterion):
 
 def track_push_over_a_push_of_a_stopper():
     """At most 1.2."""
-    return ratio(_pushes(StillToCome(NEVER, horizon=2**40)), _pushes(Stopper(NEVER)))
+    return ratio(_pushes(MovementBelow(NEVER, horizon=2**40)), _pushes(Stopper(NEVER)))
 
 
 track_push_over_a_push_of_a_stopper.unit = "ratio"
@@ -50,16 +52,16 @@ track_push_over_a_push_of_a_stopper.unit = "ratio"
 class Push:
     """A thousand bounds one by one."""
 
-    params = (["StillToCome", "Stopper", "reference"],)
+    params = (["MovementBelow", "Stopper", "reference"],)
     param_names = ("implementation",)
     number = 1  # a push changes the state
     warmup_time = 0
 
     def setup(self, implementation):
         self.body = {
-            "StillToCome": _pushes(StillToCome(NEVER, horizon=2**40)),
+            "MovementBelow": _pushes(MovementBelow(NEVER, horizon=2**40)),
             "Stopper": _pushes(Stopper(NEVER)),
-            "reference": lambda: twins.still_to_come(_bounds(30), 1000),
+            "reference": lambda: twins.movement_left(_bounds(30), 1000),
         }[implementation]
 
     def time_push(self, implementation):
@@ -69,15 +71,15 @@ class Push:
 class Histories:
     """Ten thousand streams of 100 bounds in one call, on one thread."""
 
-    params = (["StillToCome", "still_to_come", "Stopper"],)
+    params = (["MovementBelow", "movement_left", "Stopper"],)
     param_names = ("implementation",)
 
     def setup(self, implementation):
         bounds = _bounds(10_000 * 100).reshape(10_000, 100)
-        still = StillToCome(0.05, horizon=400)
+        still = MovementBelow(0.05, horizon=400)
         self.body = {
-            "StillToCome": lambda: stopping_time(bounds, criterion=still, threads=1),
-            "still_to_come": lambda: still_to_come(bounds, 400),
+            "MovementBelow": lambda: stopping_time(bounds, criterion=still, threads=1),
+            "movement_left": lambda: movement_left(bounds, 400),
             "Stopper": lambda: stopping_time(bounds, threads=1),
         }[implementation]
         self.body()
@@ -87,9 +89,9 @@ class Histories:
 
 
 CRITERIA = {
-    "StillToCome": lambda: StillToCome(NEVER),
-    "StillToCome | FixedBudget": lambda: StillToCome(NEVER) | FixedBudget(10**6),
-    "StillToCome & MinLabels": lambda: StillToCome(NEVER) & MinLabels(50),
+    "MovementBelow": lambda: MovementBelow(NEVER),
+    "MovementBelow | FixedBudget": lambda: MovementBelow(NEVER) | FixedBudget(10**6),
+    "MovementBelow & MinLabels": lambda: MovementBelow(NEVER) & MinLabels(50),
 }
 
 
@@ -108,11 +110,11 @@ class Campaigns:
         self._simulate(self.criterion)
 
     def _learn(self, criterion):
-        return learn(self.X[:400], self.y[:400], gp=self.gp, stopper=criterion, seed=0)
+        return learn(self.X[:400], self.y[:400], gp=self.gp, criterion=criterion, seed=0)
 
     def _simulate(self, criterion):
         settings = {"n_runs": 200, "pool_size": 100, "test": None}
-        return simulate(self.X, self.y, gp=self.gp, stopper=criterion, **settings)
+        return simulate(self.X, self.y, gp=self.gp, criterion=criterion, **settings)
 
     def track_learn_over_a_stopper(self, criterion):
         """At most 1.1."""

@@ -37,7 +37,7 @@ def sizes(n):
 def settings(labels):
     return {
         "gp": GaussianProcess(1.0, 0.01),
-        "stopper": FixedBudget(labels),
+        "criterion": FixedBudget(labels),
         "max_labels": labels,
         "seed": 0,
     }

@@ -291,7 +291,7 @@ def simulations(limits: Limits) -> Iterator[Row]:
         what = "a run of `simulate` to its stop, 100 points, two threads"
         yield Row(what, ours, ours * over, name, asked)
     never = Stopper(1e-300)
-    whole = bench_simulate._seconds(lambda: simulate(5_000, n_jobs=2, stopper=never)) / 5_000
+    whole = bench_simulate._seconds(lambda: simulate(5_000, n_jobs=2, criterion=never)) / 5_000
     yield Row(
         "the same, all 100 labels", whole, possible=100**3 / limits.dgemm / 2,
         limit="dgemm, two cores",

@@ -9,7 +9,7 @@ import numpy as np
 from ax.exceptions.core import OptimizationShouldStop
 from ax.service.ax_client import AxClient, ObjectiveProperties
 
-from fastal import StillToCome
+from fastal import MovementBelow
 from fastal.adapters.loops.ax import global_stopping_strategy
 
 logging.disable(logging.WARNING)
@@ -19,7 +19,7 @@ client.create_experiment(
     parameters=[{"name": "x", "type": "range", "bounds": [-2.0, 2.0]}],
     objectives={"y": ObjectiveProperties(minimize=True)},
 )
-rule = StillToCome(0.3, horizon=30)
+rule = MovementBelow(0.3, horizon=30)
 client.global_stopping_strategy = global_stopping_strategy(rule, client, initial=5)
 for _ in range(35):
     try:

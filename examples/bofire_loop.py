@@ -13,7 +13,7 @@ from bofire.data_models.features.api import ContinuousInput, ContinuousOutput
 from bofire.data_models.objectives.api import MinimizeObjective
 from bofire.data_models.strategies.api import SoboStrategy
 
-from fastal import StillToCome
+from fastal import MovementBelow
 from fastal.adapters.loops.bofire import condition
 
 torch.manual_seed(0)
@@ -33,7 +33,7 @@ domain = Domain(
 )
 strategy = strategies.map(SoboStrategy(domain=domain, seed=0))
 strategy.tell(measure(domain.inputs.sample(5, seed=0)))
-rule = StillToCome(0.3, horizon=30)
+rule = MovementBelow(0.3, horizon=30)
 going_on = condition(rule, initial=5)
 while going_on.evaluate(strategy, domain, strategy.experiments) and len(strategy.experiments) < 35:
     strategy.tell(measure(strategy.ask(1)))

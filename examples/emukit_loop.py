@@ -9,7 +9,7 @@ from emukit.core.loop import FixedIterationsStoppingCondition
 from emukit.experimental_design import ExperimentalDesignLoop
 from emukit.model_wrappers import GPyModelWrapper
 
-from fastal import StillToCome
+from fastal import MovementBelow
 from fastal.adapters.loops.emukit import stopping_condition
 
 np.random.seed(0)
@@ -24,7 +24,7 @@ X = rng.uniform(-2, 2, (5, 1))
 model = GPy.models.GPRegression(X, f(X), GPy.kern.RBF(1), noise_var=0.01)
 wrapper = GPyModelWrapper(model)
 loop = ExperimentalDesignLoop(ParameterSpace([ContinuousParameter("x", -2, 2)]), wrapper)
-rule = StillToCome(0.2, horizon=40)
+rule = MovementBelow(0.2, horizon=40)
 loop.run_loop(
     f, stopping_condition(rule, wrapper, initial=5) | FixedIterationsStoppingCondition(40)
 )

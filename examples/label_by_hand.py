@@ -24,7 +24,7 @@ def load(path: str) -> ActiveLearner:
             return ActiveLearner.from_dict(json.load(file), WEEKS)
     # Around 10 degrees, give or take 10; weeks 8 apart are much alike; answers are good to 1.5.
     gp = GaussianProcess(lengthscale=8.0, noise=1.5**2, amplitude=10.0**2, mean=10.0)
-    return ActiveLearner(WEEKS, gp=gp, stopper=Stopper(alpha=0.01), seed=0)
+    return ActiveLearner(WEEKS, gp=gp, criterion=Stopper(alpha=0.01), seed=0)
 
 
 def save(learner: ActiveLearner, path: str) -> None:

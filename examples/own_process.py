@@ -19,7 +19,7 @@ def experiment(index: int, x: NDArray[np.float64]) -> float:
 
 
 gp = GaussianProcess(noise=0.05**2).fit_hyperparameters(X[100:], y[100:])  # earlier data
-run = learn(X[:100], experiment, gp=gp, stopper=Stopper(), seed=0, test=(X[100:], y[100:]))
+run = learn(X[:100], experiment, gp=gp, criterion=Stopper(), seed=0, test=(X[100:], y[100:]))
 
 print(gp)
 print(f"stopped: {run.stopped}, with {run.n_labels} of 100 labels ({run.savings:.0%} saved)")

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from fastal import StillToCome
+from fastal import MovementBelow
 
 # scikit-learn warns of a fit that ends at a bound of its search. fastal sees that too: such a fit
 # confirms nothing.
@@ -19,7 +19,7 @@ y = 20 + 5 * np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(60)
 
 kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1, noise_level_bounds=(1e-3, 10.0))
 model = GaussianProcessRegressor(kernel, alpha=0.0, normalize_y=True)
-rule = StillToCome(0.05, horizon=55)  # 55: the labels after the first five
+rule = MovementBelow(0.05, horizon=55)  # 55: the labels after the first five
 labelled = list(range(5))
 
 # All bounds anew after each fit; two fits must agree.

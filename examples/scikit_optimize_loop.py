@@ -6,7 +6,7 @@ That the optimum is found is another question, which this does not answer.
 import numpy as np
 from skopt import gp_minimize
 
-from fastal import StillToCome
+from fastal import MovementBelow
 from fastal.adapters.loops.skopt import callback
 
 rng = np.random.default_rng(0)
@@ -17,7 +17,7 @@ def objective(point: list[float]) -> float:
     return float(np.sin(3 * x) + 0.5 * z**2 + 0.1 * rng.standard_normal())
 
 
-rule = StillToCome(0.2, horizon=50)
+rule = MovementBelow(0.2, horizon=50)
 result = gp_minimize(
     objective,
     [(-2.0, 2.0), (-1.0, 3.0)],

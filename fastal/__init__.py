@@ -32,7 +32,7 @@ _HOME = {
     "RunsTestResult": "runs",
     "Simulation": "simulation.result",
     "StabilizingPredictions": "criteria.predictions",
-    "StillToCome": "stopping.still",
+    "MovementBelow": "stopping.still",
     "Stopper": "stopping.stopper",
     "StopperBatch": "stopping.batch",
     "Verdict": "stopping.verdict",
@@ -47,7 +47,7 @@ _HOME = {
     "runs_test": "runs",
     "show_versions": "_versions",
     "simulate": "simulation.campaigns",
-    "still_to_come": "stopping.still",
+    "movement_left": "stopping.still",
     "stopping_time": "stopping.batch",
 }
 _MODULES = (

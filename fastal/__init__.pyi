@@ -44,8 +44,8 @@ from .stopping.budget import FixedBudget as FixedBudget
 from .stopping.budget import MinLabels as MinLabels
 from .stopping.criterion import Criterion as Criterion
 from .stopping.sequential import false_stop_probability as false_stop_probability
-from .stopping.still import StillToCome as StillToCome
-from .stopping.still import still_to_come as still_to_come
+from .stopping.still import MovementBelow as MovementBelow
+from .stopping.still import movement_left as movement_left
 from .stopping.stopper import Stopper as Stopper
 from .stopping.verdict import Verdict as Verdict
 

@@ -34,7 +34,7 @@ HOMES = {
     "OverallUncertainty": "fastal.criteria.predictions",
     "PACBayes": "fastal.criteria.experiments",
     "StabilizingPredictions": "fastal.criteria.predictions",
-    "StillToCome": "fastal.stopping.still",
+    "MovementBelow": "fastal.stopping.still",
     "Stopper": "fastal.stopping.stopper",
 }
 

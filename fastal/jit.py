@@ -1,7 +1,7 @@
 """What a caller's own ``@njit`` code may call: the stopping decision without Python.
 
 A stopper is a handle: make it with `stopper_new`, push bounds, and give it back with
-`stopper_free`; likewise `still_new` for what is still to come (`StillToCome`). One handle belongs
+`stopper_free`; likewise `still_new` for what is still to come (`MovementBelow`). One handle belongs
 to one thread at a time. Functions that call these can be cached (``cache=True``), need no GIL, and
 may run in ``prange``.
 

@@ -12,8 +12,8 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
+    MovementBelow,
     RunsDistribution,
-    StillToCome,
     Stopper,
     StopperBatch,
     learn,
@@ -100,10 +100,10 @@ OBJECTS = {
     "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
     "Campaigns": small_campaign,
     "Criterion": lambda: pushed(FixedBudget(5)),
-    "Run": lambda: learn(X, Y, gp=gp(), stopper=FixedBudget(3), seed=0),
+    "Run": lambda: learn(X, Y, gp=gp(), criterion=FixedBudget(3), seed=0),
     "RunsDistribution": lambda: RunsDistribution(5, 7),
     "Simulation": small_simulation,
-    "StillToCome": lambda: pushed(StillToCome(horizon=50, noise=0.1)),
+    "MovementBelow": lambda: pushed(MovementBelow(horizon=50, noise=0.1)),
     "Stopper": lambda: pushed(Stopper(noise=0.1)),
     "StopperBatch": batch,
 }
@@ -146,7 +146,7 @@ PAPER = {"few": ("runs", "seed", "jobs"), "within": small_paper}
 UPDATE = {"mean": 0.1, "var": 0.5, "y": 0.4, "noise": 0.1}
 PAC = {"loss_range": 1.0, "delta": 0.05, "kappa": 0.1}
 MODEL = {"lengthscale": [1.0, 2.0], "amplitude": 1.0}
-LEARN = {"gp": gp, "stopper": FixedBudget(4), "initial": 2, "max_labels": 6, "seed": 0}
+LEARN = {"gp": gp, "criterion": FixedBudget(4), "initial": 2, "max_labels": 6, "seed": 0}
 
 # By "function", "Class", "Class.method", or "method" if all classes have it alike.
 CALLS = {
@@ -177,11 +177,11 @@ CALLS = {
     "LaplaceClassifier.replay_errors": Call(X=[[0.1, 0.2], [0.3, 0.4]], y=[1, -1]),
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
-    "StillToCome": Call(STILL),
-    "StillToCome.observe": Call(x=[0.1, 0.2], y=0.5),
-    "StillToCome.recompute": Call(LABELLED, gp=gp, initial=1),
-    "StillToCome.update": Call(UPDATE),
-    "still_to_come": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
+    "MovementBelow": Call(STILL),
+    "MovementBelow.observe": Call(x=[0.1, 0.2], y=0.5),
+    "MovementBelow.recompute": Call(LABELLED, gp=gp, initial=1),
+    "MovementBelow.update": Call(UPDATE),
+    "movement_left": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
     "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
     "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
@@ -317,7 +317,7 @@ def snapshot(value):
     if isinstance(value, StopperBatch):
         return repr((value.n, value.n_runs, value.p_value, value.stopped_at, value.median))
     if isinstance(value, fastal.Run):
-        return snapshot([value.to_dict(), value._learner.to_dict(), value._learner.stopper])
+        return snapshot([value.to_dict(), value._learner.to_dict(), value._learner.criterion])
     if isinstance(value, np.ndarray):
         return value.tobytes()
     if isinstance(value, dict):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StillToCome
+from fastal import GaussianProcess, MovementBelow
 from fastal.learning import choose
 
-NEVER = StillToCome(1e-9)
+NEVER = MovementBelow(1e-9)
 GP = GaussianProcess(1.0, 0.05)
 
 

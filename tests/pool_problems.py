@@ -24,4 +24,4 @@ def assert_same_run(a, b):
     assert a.stopped_at == b.stopped_at
 
 
-BUDGET = {"gp": GP, "stopper": FixedBudget(150), "max_labels": 150, "seed": 1}
+BUDGET = {"gp": GP, "criterion": FixedBudget(150), "max_labels": 150, "seed": 1}

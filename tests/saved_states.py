@@ -41,7 +41,7 @@ def classifier():
 
 
 def learner(gp, stopper, labels):
-    active = ActiveLearner(POOL, gp=gp, stopper=stopper, initial=1, seed=0)
+    active = ActiveLearner(POOL, gp=gp, criterion=stopper, initial=1, seed=0)
     for label in labels:
         active.ask()
         active.tell(label)

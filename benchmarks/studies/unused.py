@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastal import StillToCome, Stopper, simulate
+from fastal import MovementBelow, Stopper, simulate
 from fastal.models.weak import LEAST_LABELS
 from fastal.paper.names import DATASETS
 from fastal.paper.new_parameters import AsBoundsCome
@@ -30,7 +30,7 @@ TEST_ROWS = 100  # fewer say little
 SELECTIONS = {"max_variance": "labels by variance", "random": "labels at random"}
 
 
-class StillAsBoundsCome(StillToCome):
+class StillAsBoundsCome(MovementBelow):
     """Keeps each bound as it came, and takes none anew after a fit."""
 
     def after_refit(self, bounds: Any, *, at_edge: bool = False, same_fit: bool = False) -> bool:
@@ -45,14 +45,16 @@ class Outcome(NamedTuple):
     unused: float
 
 
-def known_rules() -> dict[str, Stopper | StillToCome]:
-    still = {f"StillToCome({share:g})": StillToCome(share) for share in SHARES}
+def known_rules() -> dict[str, Stopper | MovementBelow]:
+    still = {f"MovementBelow({share:g})": MovementBelow(share) for share in SHARES}
     return still | {PAPER: Stopper(fall=False)}
 
 
-def learnt_rules() -> dict[str, Stopper | StillToCome]:
-    come = {f"StillToCome({share:g}), as bounds come": StillAsBoundsCome(share) for share in SHARES}
-    still = {f"StillToCome({share:g})": StillToCome(share) for share in SHARES}
+def learnt_rules() -> dict[str, Stopper | MovementBelow]:
+    come = {
+        f"MovementBelow({share:g}), as bounds come": StillAsBoundsCome(share) for share in SHARES
+    }
+    still = {f"MovementBelow({share:g})": MovementBelow(share) for share in SHARES}
     return come | still | {PAPER: AsBoundsCome(fall=False)}
 
 

@@ -102,7 +102,7 @@ def refuse_unless_recomputing(criterion: Any) -> None:
         "criterion",
         criterion,
         "recompute_from",
-        "a Stopper, a StillToCome or a combination of them",
+        "a Stopper, a MovementBelow or a combination of them",
     )
 
 

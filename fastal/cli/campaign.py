@@ -23,7 +23,7 @@ DEFAULT_SHARE = 0.05
 
 NO_FALL = "labels do not lower the error here"
 
-FIRST_STOP = 11  # bounds, of `StillToCome`: its window and one
+FIRST_STOP = 11  # bounds, of `MovementBelow`: its window and one
 
 LITTLE_FALL = 0.1  # of the first error: a share of a smaller fall is a share of chance
 
@@ -130,7 +130,7 @@ def run_campaign(
         X,
         y,
         gp=gp,
-        stopper=_criterion(*asked[0]),
+        criterion=_criterion(*asked[0]),
         max_labels=max_labels,
         seed=arguments.seed,
         progress=progress,
@@ -139,7 +139,7 @@ def run_campaign(
     run = first.resume(max_labels=len(y) if max_labels is None else max_labels, test=test)
     assert run.rmse is not None
     rmse = scale * run.rmse
-    judged = [(*asked[0], run.stopper)]
+    judged = [(*asked[0], run.criterion)]
     judged += [(*one, _on_bounds(*one, run)) for one in asked[1:]]
     return Campaign(run, rmse, [_outcome(*one, run, rmse) for one in judged])
 
@@ -150,15 +150,15 @@ def _criterion(rule: str, setting: float) -> Criterion:
         from fastal.stopping.stopper import Stopper
 
         return Stopper(setting)
-    from fastal.stopping.still import StillToCome
+    from fastal.stopping.still import MovementBelow
 
-    return StillToCome(setting)
+    return MovementBelow(setting)
 
 
 def _on_bounds(rule: str, setting: float, run: Run) -> Criterion:
     """Return a rule that has seen all bounds of a run."""
     criterion: Any = _criterion(rule, setting)
-    criterion.expect(len(run.bounds))  # the run went to its end
+    criterion.set_horizon(len(run.bounds))  # the run went to its end
     criterion.extend(run.bounds)
     return criterion  # type: ignore[no-any-return]
 
@@ -293,7 +293,7 @@ def _more_than_asked(campaign: Campaign) -> list[tuple[str, str]]:
 
 
 def _why_not(campaign: Campaign) -> str:
-    """Say why `StillToCome` did not stop before the horizon."""
+    """Say why `MovementBelow` did not stop before the horizon."""
     from fastal.stopping.verdict import percent
 
     n, left = len(campaign.run.bounds), campaign.run.left

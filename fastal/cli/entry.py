@@ -31,7 +31,7 @@ fastal tells an active-learning loop when to stop. What do you have?
   a program that makes bounds       PROGRAM | fastal watch
   thousands of campaigns to try     fastal simulate TABLE --target COLUMN
 All commands: fastal --help. One of them: fastal next --help.
-In Python: from fastal import StillToCome; help(StillToCome)"""
+In Python: from fastal import MovementBelow; help(MovementBelow)"""
 
 
 class _Version(argparse.Action):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastal.cli.sheet import Sheet
     from fastal.learning.learner import ActiveLearner
 
-FIRST_LEFT = 10  # bounds from which on `StillToCome` knows what is left; it stops one later
+FIRST_LEFT = 10  # bounds from which on `MovementBelow` knows what is left; it stops one later
 
 LAST_FITS = 3
 
@@ -81,8 +81,8 @@ def answer(campaign: Campaign, sheet: Sheet, number: int, seed: int) -> Answer:
     said = list(sheet.warnings)
     left = level = low = high = math.nan
     if fitted and n_open:
-        left, level = learner.stopper.left, learner.stopper.level
-        verdict = learner.stopper.verdict
+        left, level = learner.criterion.left, learner.criterion.level
+        verdict = learner.criterion.verdict
         if not campaign.was_stopped:
             low, high = verdict.low, verdict.high
         said += verdict.warnings
@@ -126,7 +126,7 @@ def _next_rows(campaign: Campaign, number: int, fitted: bool, seed: int) -> list
 def _sentence(campaign: Campaign, n_open: int, fitted: bool) -> str:
     """Say go on or stop, and why."""
     learner = campaign.learner
-    stopper, n = campaign.stopper, learner.n_labels
+    stopper, n = campaign.criterion, learner.n_labels
     if not n_open:
         return "stop: no rows are left to label."
     asked = f"{100 * stopper.share:g} % asked"

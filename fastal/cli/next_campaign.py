@@ -11,7 +11,7 @@ from fastal.cli.next_state import check_same_campaign
 from fastal.learning.learner import ActiveLearner
 from fastal.learning.refit import last_refit_before, next_refit
 from fastal.models.weak import LEAST_LABELS
-from fastal.stopping.still import StillToCome
+from fastal.stopping.still import MovementBelow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +48,10 @@ class Campaign(NamedTuple):
     was_stopped: bool = False
 
     @property
-    def stopper(self) -> StillToCome:
+    def criterion(self) -> MovementBelow:
         """The criterion of the learner."""
-        assert isinstance(self.learner.stopper, StillToCome)
-        return self.learner.stopper
+        assert isinstance(self.learner.criterion, MovementBelow)
+        return self.learner.criterion
 
 
 def begin(sheet: Sheet, share: float, seed: int) -> Campaign:
@@ -80,7 +80,7 @@ def _learner(
     """Return a learner with all labels; the fit before the last is made anew."""
     first = last_refit_before(len(rows)) or len(rows)
     known = (np.array(rows[:first], dtype=np.int64), y[:first])
-    learner = ActiveLearner(X, stopper=StillToCome(share), known=known, seed=seed)
+    learner = ActiveLearner(X, criterion=MovementBelow(share), known=known, seed=seed)
     if len(skipped):
         learner.tell([None] * len(skipped), index=skipped)
     if first < len(rows):
@@ -156,7 +156,7 @@ def resume(path: str, state: State, sheet: Sheet, share: float, seed: int) -> Ca
         if same_columns:
             learner = ActiveLearner.from_dict(_with_share(saved, share), X[:n_known])
         old = dict(zip(_rows(saved["indices"], n_known), saved["labels"], strict=True))
-        old_skipped, stop = _rows(saved["skipped"], n_known), saved["stopper"]
+        old_skipped, stop = _rows(saved["skipped"], n_known), saved["criterion"]
         was_stopped = _is_stop(stop, share)
         refitted = bool(saved["refits"]["fits"])
     except (ValueError, KeyError, TypeError) as error:
@@ -254,19 +254,19 @@ def _is_stop(stopper: dict[str, Any], share: float) -> bool:
 
 def _with_share(saved: dict[str, Any], share: float) -> dict[str, Any]:
     """Return a saved learner that asks for another share; a stop at a larger one is none."""
-    stopper = saved["stopper"]
+    stopper = saved["criterion"]
     if stopper["share"] == share:
         return saved
     stopper = stopper | {"share": share}
     if not _is_stop(stopper, share):
         stopper |= dict.fromkeys(STOP)
-    return saved | {"stopper": stopper}
+    return saved | {"criterion": stopper}
 
 
 def _with_stop(learner: ActiveLearner, stop: dict[str, Any], X: Array) -> ActiveLearner:
     """Return a learner that remembers the stop of one before."""
     state = learner.to_dict()
-    if state["stopper"]["fit"] is None:  # hardly a label is left
+    if state["criterion"]["fit"] is None:  # hardly a label is left
         return learner
-    state["stopper"] |= {name: stop[name] for name in STOP}
+    state["criterion"] |= {name: stop[name] for name in STOP}
     return ActiveLearner.from_dict(state, X)

@@ -277,12 +277,12 @@ def _still(run: Run) -> list[str]:
 
     if not len(run.bounds):
         return []
-    upper = _axes(5.4 if hasattr(run.stopper, "p_value") else 4.6)
+    upper = _axes(5.4 if hasattr(run.criterion, "p_value") else 4.6)
     axes = [upper] if run.errors is None else [upper, _axes(3.4)]
     plot_run(run, axes)
     upper.set_title("", loc="left")  # the page has said it
     text = _left_in_words(run)
-    by_runs = hasattr(run.stopper, "p_value")
+    by_runs = hasattr(run.criterion, "p_value")
     caption = (
         "Above: how much each label moved the model (its bound), and the mean of the last ones. "
         f"{'In the middle' if by_runs else 'Below'}: how much of all movement is still to come, if "

@@ -60,7 +60,7 @@ class Campaign:
         self,
         X: ArrayLike,
         gp: Model | None,
-        stopper: Criterion,
+        criterion: Criterion,
         initial: int | ArrayLike | None,
         max_labels: int | None,
         acquisition: Acquisition,
@@ -74,9 +74,9 @@ class Campaign:
         growth = fit_growth(gp, refit)
         if growth is not None and gp is not None and not isinstance(gp, GaussianProcess):
             raise TypeError(f"`refit` needs a GaussianProcess, got {check.short_repr(gp)}")
-        self.stopper = fresh_criterion("stopper", stopper)
+        self.criterion = fresh_criterion("criterion", criterion)
         if growth is not None:
-            self.stopper.allow_refits()
+            self.criterion.allow_refits()
         self.points = pool_points(X, gp, callable(acquisition))
         n = len(self.points)
         if n == 0:
@@ -137,7 +137,7 @@ class Campaign:
             self._selection = choose(self.gp, self.points, order, n_initial, room, acquisition)
         self._model: Any = self._selection.model
         self._tell_horizon()
-        self.stopper.start(self._view)
+        self.criterion.start(self._view)
         return rows, y
 
     @property
@@ -198,7 +198,7 @@ class Campaign:
     @property
     def stopped(self) -> bool:
         """Whether the criterion has stopped."""
-        return self.stopper.stopped
+        return self.criterion.stopped
 
     @property
     def finished(self) -> bool:
@@ -254,7 +254,7 @@ class Campaign:
         """Return the criterion as a compiled loop sees it; None if Python is needed in between."""
         if not self._selection.compilable or callable(self.acquisition):
             return None
-        rule = self.stopper.compiled_in(self._view)
+        rule = self.criterion.compiled_in(self._view)
         if rule is not None and rule.asks and not self._selection.shows_variances:
             return None
         return rule
@@ -287,7 +287,7 @@ class Campaign:
 
     def _tell_horizon(self) -> None:
         """Tell the criterion how many bounds there can be."""
-        self.stopper.expect(max(0, self.most_labels - self.n_initial))
+        self.criterion.set_horizon(max(0, self.most_labels - self.n_initial))
 
     def _taken(self, row: int) -> None:
         """Do what is to be done once a label is taken, or a point cannot be measured."""
@@ -317,7 +317,7 @@ class Campaign:
                 if not seen:
                     self._show()
                 else:
-                    self._show_missing(self.stopper)
+                    self._show_missing(self.criterion)
             else:
                 self._noises.pop(row, None)
                 self._selection.order = order
@@ -351,7 +351,7 @@ class Campaign:
     def _show(self) -> None:
         """Let the criterion see the last label."""
         if self.fitted and self.n_labels > self.n_initial:
-            self.stopper.after_label(self._view)
+            self.criterion.after_label(self._view)
 
     def _show_missing(self, criterion: Criterion) -> None:
         """Let a criterion, or a member of it, see the last label if it counts and has not."""
@@ -445,9 +445,9 @@ class Campaign:
             assert self._refits is not None
             # Also before the first bound: from its first fit on a campaign decides at fits only.
             if self.n_labels >= self.n_initial:
-                self.stopper.refitted(self._view, at_edge=self._refits.fits[-1].at_edge)
+                self.criterion.refitted(self._view, at_edge=self._refits.fits[-1].at_edge)
         elif self._untold == "correction" and self.n_labels > self.n_initial:
-            self.stopper.after_correction(self._selection.bounds)
+            self.criterion.after_correction(self._selection.bounds)
         self._untold = None
 
     def _rest(self, rows: Ints) -> Ints:

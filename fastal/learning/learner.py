@@ -36,7 +36,7 @@ class ActiveLearner(Campaign):
     gp : GaussianProcess or LaplaceClassifier, optional
         The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
         are learnt on the way, for inputs in standard deviations of the pool.
-    stopper : Stopper or another criterion
+    criterion : Stopper or another criterion
         When to stop; it is copied, without its bounds.
     initial : int or array_like of int, optional
         How many random labels come first, or which; they give no bounds. By default one, and five
@@ -62,16 +62,16 @@ class ActiveLearner(Campaign):
     -----
     Hyper-parameters are fitted at 5, 6, 7, 8, 10, 12, 14, 17, ... labels, and then all labels are
     taken anew, with their bounds. A criterion that goes by bounds decides at these moments only,
-    and two fits must agree (see `StillToCome.recompute_from`).
+    and two fits must agree (see `MovementBelow.recompute_from`).
 
     A learner belongs to one thread at a time.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fastal import ActiveLearner, StillToCome
+    >>> from fastal import ActiveLearner, MovementBelow
     >>> X = np.random.default_rng(0).uniform(0, 10, (60, 1))
-    >>> learner = ActiveLearner(X, stopper=StillToCome(0.1), seed=0)
+    >>> learner = ActiveLearner(X, criterion=MovementBelow(0.1), seed=0)
     >>> while not learner.finished:
     ...     rows = learner.ask(5)
     ...     verdict = learner.tell(20 + 3 * np.sin(X[rows, 0]))
@@ -95,7 +95,7 @@ class ActiveLearner(Campaign):
         X: ArrayLike,
         *,
         gp: Model | None = None,
-        stopper: Criterion,
+        criterion: Criterion,
         initial: int | ArrayLike | None = None,
         max_labels: int | None = None,
         acquisition: Acquisition = "max_variance",
@@ -108,7 +108,9 @@ class ActiveLearner(Campaign):
         self._batch_end = 0  # a fit that falls into a batch waits for so many labels
         self._source: Any = None  # where `learn` takes labels from
         self._driven = False  # whether `learn` or `Run.resume` is at work
-        rows, y = self._begin(X, gp, stopper, initial, max_labels, acquisition, seed, refit, known)
+        rows, y = self._begin(
+            X, gp, criterion, initial, max_labels, acquisition, seed, refit, known
+        )
         if len(rows):
             self._take_all(rows.tolist(), y.tolist(), None)
         self._catch_up()
@@ -254,7 +256,7 @@ class ActiveLearner(Campaign):
         Returns
         -------
         Verdict
-            What the stopper says now. A wrong number of labels is refused before any is taken; a
+            What the criterion says now. A wrong number of labels is refused before any is taken; a
             stop within a batch is at its label, and the rest is recorded.
         """
         labels = _labels(y)
@@ -266,7 +268,7 @@ class ActiveLearner(Campaign):
             own = self._check_told(rows, checked, noise)
             self._take_all(rows, checked, own)
             self._catch_up()
-            return self.stopper.verdict
+            return self.criterion.verdict
         finally:
             self._busy = False
 
@@ -350,7 +352,7 @@ class ActiveLearner(Campaign):
         Returns
         -------
         Verdict
-            What the stopper says now. An initial point is replaced by a random one.
+            What the criterion says now. An initial point is replaced by a random one.
         """
         return self.tell(None)
 
@@ -367,8 +369,8 @@ class ActiveLearner(Campaign):
         Returns
         -------
         Verdict
-            What the stopper says now. A stop stays. Hyper-parameters that are learnt on the way are
-            fitted anew at once; else nothing is decided before the next label.
+            What the criterion says now. A stop stays. Hyper-parameters that are learnt on the way
+            are fitted anew at once; else nothing is decided before the next label.
         """
         given, values = ([index], [y]) if np.ndim(index) == 0 else (index, y)
         rows: list[int] = check.indices("index", given, self.n_pool).tolist()
@@ -377,7 +379,7 @@ class ActiveLearner(Campaign):
         else:
             labels = check.vector("y", values, len(rows))
         if not rows:
-            return self.stopper.verdict
+            return self.criterion.verdict
         self._begin_change()
         try:
             known = set(self._selection.labels.tolist())
@@ -390,7 +392,7 @@ class ActiveLearner(Campaign):
                 check_size("y", labels)
             self._tell_news()
             self._correct(rows, labels)
-            return self.stopper.verdict
+            return self.criterion.verdict
         finally:
             self._busy = False
 
@@ -403,15 +405,15 @@ class ActiveLearner(Campaign):
         Returns
         -------
         Verdict
-            What the stopper says now.
+            What the criterion says now.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from fastal import ActiveLearner, StillToCome
+        >>> from fastal import ActiveLearner, MovementBelow
         >>> X = np.linspace(0, 10, 40)
         >>> known = np.arange(0, 33, 3)
-        >>> learner = ActiveLearner(X, stopper=StillToCome(), known=(known, np.sin(X[known])))
+        >>> learner = ActiveLearner(X, criterion=MovementBelow(), known=(known, np.sin(X[known])))
         >>> _ = learner.tell(np.sin(X[1]), index=1)
         >>> _ = learner.refit()
         >>> [fit.n_labels for fit in learner.refits]
@@ -429,7 +431,7 @@ class ActiveLearner(Campaign):
             self._catch_up()
             if not self.refits or self.refits[-1].n_labels < self.n_labels:
                 self._refit()
-            return self.stopper.verdict
+            return self.criterion.verdict
         finally:
             self._busy = False
 
@@ -499,7 +501,7 @@ class ActiveLearner(Campaign):
                     self._selection.run(y, end, seen, past_stop, threads)
                 except BaseException:
                     self._settle_run()
-                    self._show_missing(self.stopper)  # of a panel that was interrupted
+                    self._show_missing(self.criterion)  # of a panel that was interrupted
                     raise
                 self._settle_run()
                 if self._refits is None:
@@ -515,7 +517,7 @@ class ActiveLearner(Campaign):
     def _settle_run(self) -> None:
         """Do what is to be done after a compiled call, however it ended."""
         self._selection.settle()
-        self.stopper.has_run(self._view)
+        self.criterion.has_run(self._view)
         self._asked = ()
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
@@ -537,7 +539,7 @@ class ActiveLearner(Campaign):
 
         workers = check.threads("threads", threads)
         checked = None if test is None else check_test_set(test, self.points.shape[1])
-        return recorded(self, checked, workers, self.stopper.copy())
+        return recorded(self, checked, workers, self.criterion.copy())
 
     # keeping ---------------------------------------------------------------------------------
 
@@ -577,7 +579,7 @@ class ActiveLearner(Campaign):
     def __getstate__(self) -> dict[str, Any]:
         selection = self._selection.frozen()
         return vars(self) | {
-            "stopper": self.stopper.copy(),
+            "criterion": self.criterion.copy(),
             "_selection": selection,
             "_model": selection.model,
             "_refits": deepcopy(self._refits),
@@ -591,7 +593,7 @@ class ActiveLearner(Campaign):
         return deepcopy(self)
 
     def __repr__(self) -> str:
-        said = f"{self.n_labels} of {self.n_pool} labels, {self.stopper.verdict}"
+        said = f"{self.n_labels} of {self.n_pool} labels, {self.criterion.verdict}"
         return f"ActiveLearner({said})"
 
 

@@ -19,9 +19,9 @@ from fastal.stopping.compose import first_of
 from fastal.stopping.criterion import note_interpreted
 from fastal.stopping.still import (
     ROUNDING,
-    StillToCome,
+    MovementBelow,
     StillTrace,
-    still_to_come,
+    movement_left,
     window_means,
 )
 from fastal.stopping.stopper import Stopper
@@ -55,7 +55,7 @@ class Run:
     stopped_at : int or None
         Number of labels at the stop.
     verdict : Verdict
-        What the stopper says.
+        What the criterion says.
     errors : array or None
         Expected loss on the test set after 1, 2, ... labels.
     rmse : array or None
@@ -63,15 +63,15 @@ class Run:
         the units of y; for a classifier, of one minus the probability of the class that is there.
     left : array
         Share of all movement of the model that is still to come after each bound (see
-        `StillToCome`), whatever the criterion; NaN where it is not defined.
+        `MovementBelow`), whatever the criterion; NaN where it is not defined.
     refits : tuple of Refit
         The fits of the hyper-parameters, in order; none if they were given.
     search_box : tuple of float or None
         The least and the largest length scale that the fits can find, in units of `Refit`.
     skipped : array of int
         Rows of the pool that could not be measured.
-    stopper : Stopper
-        The stopper with all bounds.
+    criterion : Stopper
+        The criterion with all bounds.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class Run:
     """
 
     def __init__(
-        self, learner: ActiveLearner, errors: ErrorCurves | None, test: Any, stopper: Criterion
+        self, learner: ActiveLearner, errors: ErrorCurves | None, test: Any, criterion: Criterion
     ) -> None:
         self._learner = learner
         self._test = test
@@ -94,7 +94,7 @@ class Run:
         self.n_initial = min(self.n_labels, selection.n_initial)
         self.n_pool = learner.n_pool
         self.names = None if learner.names is None else [learner.names[i] for i in self.indices]
-        self.stopper = stopper
+        self.criterion = criterion
         self.refits = learner.refits
         self.search_box = learner.search_box
         self.skipped: Ints = learner.skipped
@@ -113,7 +113,7 @@ class Run:
         """
         if not self._horizon or (self.bounds < ROUNDING).any():
             return np.full(len(self.bounds), np.nan)
-        return still_to_come(self.bounds, self._horizon)
+        return movement_left(self.bounds, self._horizon)
 
     def trace(self) -> StillTrace:
         """Return the mean of the last bounds and what is still to come, after each bound.
@@ -121,10 +121,10 @@ class Run:
         Returns
         -------
         StillTrace
-            As the criterion's first `StillToCome` reckons, with a window and a horizon of its own
+            As the criterion's first `MovementBelow` reckons, with a window and a horizon of its own
             if it has them; else with those of `left`.
         """
-        still = first_of(self.stopper, StillToCome)
+        still = first_of(self.criterion, MovementBelow)
         if still is not None and len(still) == len(self.bounds):
             return still.trace()
         return StillTrace(window_means(self.bounds), self.left)
@@ -132,18 +132,18 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether the criterion stopped."""
-        return self.stopper.stopped
+        return self.criterion.stopped
 
     @property
     def stopped_at(self) -> int | None:
         """Number of labels at the stop, or None."""
-        at = self.stopper.stopped_at
+        at = self.criterion.stopped_at
         return None if at is None else at + self.n_initial
 
     @property
     def verdict(self) -> Any:
-        """What the stopper says, and why."""
-        return self.stopper.verdict
+        """What the criterion says, and why."""
+        return self.criterion.verdict
 
     @property
     def savings(self) -> float:
@@ -181,7 +181,7 @@ class Run:
     @property
     def p_values(self) -> Array:
         """p-value of the runs test after each bound."""
-        again = self.stopper.fresh() if isinstance(self.stopper, Stopper) else Stopper()
+        again = self.criterion.fresh() if isinstance(self.criterion, Stopper) else Stopper()
         again.extend(self.bounds)
         return again.trace().p_values
 
@@ -241,7 +241,7 @@ class Run:
                 learner._move(X)
             if learner._refits is None:
                 learner._selection.reserve(most)
-            learner.stopper = self.stopper.copy()
+            learner.criterion = self.criterion.copy()
             learner._max_labels = most
             learner._whole = given is None and (self.finished or learner._whole)
             learner._tell_horizon()
@@ -317,7 +317,7 @@ class Run:
             "stopped_at": self.stopped_at,
             "savings": self.savings,
             "verdict": str(self.verdict),
-            "stopper": self.stopper.to_dict(),
+            "criterion": self.criterion.to_dict(),
             "refits": [fit._asdict() for fit in self.refits],
             "skipped": self.skipped.tolist(),
             "gp": None if self._prior is None else self._prior.to_dict(),
@@ -333,7 +333,7 @@ def _listed(values: Array) -> list[float | None]:
 
 
 def recorded(
-    learner: ActiveLearner, test: tuple[Array, Array] | None, threads: int, stopper: Criterion
+    learner: ActiveLearner, test: tuple[Array, Array] | None, threads: int, criterion: Criterion
 ) -> Run:
     """Return the run of a learner so far; whoever calls has its lock."""
     errors = None
@@ -341,7 +341,7 @@ def recorded(
         from fastal.learning.errors import test_errors  # kernels that most runs do not need
 
         errors = test_errors(learner, *test, threads)
-    return Run(learner, errors, test, stopper)
+    return Run(learner, errors, test, criterion)
 
 
 def check_source(learner: ActiveLearner, y: Array) -> None:
@@ -357,7 +357,7 @@ def learn(
     y_or_oracle: ArrayLike | Callable[[int, Array], float],
     *,
     gp: Model | None = None,
-    stopper: Criterion,
+    criterion: Criterion,
     refit: float | None = None,
     initial: int | ArrayLike | None = None,
     max_labels: int | None = None,
@@ -380,7 +380,7 @@ def learn(
     gp : GaussianProcess or LaplaceClassifier, optional
         The model, without labels; it is copied. None: nobody knows its hyper-parameters, and they
         are learnt on the way (see `ActiveLearner`).
-    stopper : Stopper or another criterion
+    criterion : Stopper or another criterion
         When to stop; it is copied, without its bounds.
     refit : float, optional
         How much the labels grow between two fits of the hyper-parameters, above 1. By default 1.2
@@ -418,7 +418,7 @@ def learn(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-5, 15, 200)
     >>> y = np.exp(-((X - 2) ** 2) / 2) + 0.05 * rng.standard_normal(200)
-    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=1)
+    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), criterion=Stopper(), seed=1)
     >>> run.stopped, run.n_labels < 100, len(run.bounds) == run.n_labels - 1
     (True, True, True)
     """
@@ -427,7 +427,7 @@ def learn(
     learner = ActiveLearner(
         X,
         gp=gp,
-        stopper=stopper,
+        criterion=criterion,
         initial=initial,
         max_labels=max_labels,
         acquisition=acquisition,
@@ -463,10 +463,10 @@ def run_campaign(
         learner._driven = driving = True
         _label_all(learner, source, on_label, workers, progress)
         # who was called with the learner may go on with it
-        stopper = learner.stopper if on_label is None else learner.stopper.copy()
-        run = recorded(learner, test, workers, stopper)
+        criterion = learner.criterion if on_label is None else learner.criterion.copy()
+        run = recorded(learner, test, workers, criterion)
         if logger.isEnabledFor(logging.INFO):  # a verdict costs more than a message
-            logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, stopper.verdict)
+            logger.info("%d of %d labels; %s", run.n_labels, learner.n_pool, criterion.verdict)
         return run
     finally:
         if driving:
@@ -489,7 +489,7 @@ def _label_all(
             if on_label is None and not progress:
                 if learner._run_compiled(y, learner.max_labels, workers, resumed):
                     return
-                note_interpreted(learner.stopper, learner._view)
+                note_interpreted(learner.criterion, learner._view)
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:
@@ -504,15 +504,15 @@ def _label_all(
                 learner._tell_one(index, label)
                 if on_label is not None:
                     on_label(learner)
-                bar.advance(note=_progress_note(learner.stopper) if bar.shown else None)
+                bar.advance(note=_progress_note(learner.criterion) if bar.shown else None)
     except BaseException as error:
         # whatever happened, the labels so far are not lost
         error.run = learner.run()  # type: ignore[attr-defined]
         raise
 
 
-def _progress_note(stopper: Criterion) -> str | None:
+def _progress_note(criterion: Criterion) -> str | None:
     """Return what to show beside a progress bar: the number that the criterion goes by."""
-    if isinstance(stopper, Stopper):
-        return f"p = {stopper.p_value:.2g}"
-    return f"{percent(stopper.left)} to come" if stopper.left > 0 else None
+    if isinstance(criterion, Stopper):
+        return f"p = {criterion.p_value:.2g}"
+    return f"{percent(criterion.left)} to come" if criterion.left > 0 else None

@@ -28,8 +28,8 @@ VERSION = 2
 
 # Keys of version 1, besides kind and version, and those that have joined them.
 FIRST = (
-    "pool", "gp", "stopper", "acquisition", "order", "n_initial", "max_labels", "indices", "labels",
-    "asked",
+    "pool", "gp", "criterion", "acquisition", "order", "n_initial", "max_labels", "indices",
+    "labels", "asked",
 )  # fmt: skip
 STATE = (
     *FIRST, "asked_n", "batch_end", "whole", "seed", "refits", "noises", "skipped", "untold",
@@ -48,7 +48,7 @@ def state_of_learner(learner: ActiveLearner) -> dict[str, Any]:
         "version": VERSION,
         "pool": checksum(learner.points),
         "gp": None if learner.gp is None else learner.gp.to_dict(),
-        "stopper": learner.stopper.to_dict(),
+        "criterion": learner.criterion.to_dict(),
         "acquisition": acquisition if isinstance(acquisition, str) else None,
         "order": learner.order.tolist(),
         "n_initial": learner.n_initial,
@@ -127,13 +127,13 @@ def _restored(
     if checksum(points, str(values["pool"])) != values["pool"]:
         raise ValueError("`X` is another pool than the saved one")
     gp, refits = _model_and_fits(values, points, n_initial)
-    saved = Criterion.from_dict(values["stopper"])
+    saved = Criterion.from_dict(values["criterion"])
     # fewer points than `n_initial`, if the others cannot be measured
     initial = np.array(first[:n_initial]) if n_initial <= len(first) else n_initial
     new = kind(
         X if isinstance(points, np.ndarray) else points,
         gp=gp,
-        stopper=saved,
+        criterion=saved,
         initial=initial,
         max_labels=values["max_labels"],
         acquisition=acquisition,
@@ -157,7 +157,7 @@ def _restored(
         )
     if new._untold is None:
         _check_bounds(new, saved)
-    new.stopper = saved
+    new.criterion = saved
     new._tell_horizon()
     return new
 
@@ -245,7 +245,7 @@ def _check_bounds(learner: ActiveLearner, saved: Criterion) -> None:
         if len(one) != len(bounds) or not np.allclose(
             one.bounds, bounds, rtol=ROUNDING, atol=ROUNDING
         ):
-            raise ValueError("`state['stopper']`: the bounds are not those of the labels")
+            raise ValueError("`state['criterion']`: the bounds are not those of the labels")
 
 
 def refuse_taken(learner: ActiveLearner, name: str, row: int) -> None:

@@ -37,7 +37,7 @@ class _Recorded(ActiveLearner):
         self._fits: list[Fitted] = []
         self._since = (0, False)  # number of labels at the last fit, and whether it is at an edge
         if not self._run_compiled(y, max_labels, 1, past_stop):
-            raise TypeError(f"{self.stopper!r} has to be asked in Python after each label")
+            raise TypeError(f"{self.criterion!r} has to be asked in Python after each label")
         self._note_fit_before()
         return tuple(self._fits)
 
@@ -55,7 +55,7 @@ def simulated_run(
     y: Array,
     *,
     gp: GaussianProcess | None,
-    stopper: Criterion | None,
+    criterion: Criterion | None,
     refit: float,
     initial: int,
     max_labels: int,
@@ -74,7 +74,7 @@ def simulated_run(
         Its labels.
     gp : GaussianProcess, optional
         As in `learn`.
-    stopper : Criterion, optional
+    criterion : Criterion, optional
         A criterion with a compiled rule. None: nothing stops the run.
     refit : float
         How much the labels grow between two fits.
@@ -97,7 +97,7 @@ def simulated_run(
     learner = _Recorded(
         points,
         gp=gp,
-        stopper=FixedBudget(len(y) + 1) if stopper is None else stopper,
+        criterion=FixedBudget(len(y) + 1) if criterion is None else criterion,
         initial=np.arange(initial),
         max_labels=max_labels,
         acquisition=acquisition,
@@ -108,7 +108,7 @@ def simulated_run(
     return SimulatedRun(
         learner._selection.labels.copy(),
         learner.bounds,
-        None if stopper is None else learner.stopper.stopped_at,
+        None if criterion is None else learner.criterion.stopped_at,
         fits,
         None if test is None else test_errors(learner, *test, 1),
     )

@@ -144,7 +144,7 @@ def _classification_tightness(runs: int, seed: int, progress: bool) -> Tightness
         for _ in range(runs):
             X, y = sign_of_sine(TIGHTNESS_POOL, rng)
             run = learn(
-                X, y, gp=model, stopper=FixedBudget(TIGHTNESS_POOL),
+                X, y, gp=model, criterion=FixedBudget(TIGHTNESS_POOL),
                 test=sign_of_sine(TIGHTNESS_TEST, rng), seed=int(rng.integers(2**32)),
             )  # fmt: skip
             assert run.errors is not None

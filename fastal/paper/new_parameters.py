@@ -110,7 +110,7 @@ def two_ways(
             report(f"{name}: {count} runs")
         X, y = load(name)
         result = simulate(
-            X, y, stopper=Stopper(fall=False), criteria=(AsBoundsCome(fall=False),), n_runs=count,
+            X, y, criterion=Stopper(fall=False), criteria=(AsBoundsCome(fall=False),), n_runs=count,
             pool_size=ARTIFICIAL_POOL if name == "artificial" else POOL, seed=seed, n_jobs=jobs,
             store=store_file(store, f"refits-{name}"), errors="raise", progress=progress,
         )  # fmt: skip

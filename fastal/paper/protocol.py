@@ -152,7 +152,7 @@ class Campaigns(NamedTuple):
     problem : Problem
         The data set.
     result : Simulation
-        The runs; its stopper is the proposed criterion.
+        The runs; its criterion is the proposed criterion.
     histories : dict
         Measures of the other criteria, shape (n_runs, pool_size - 1): the first is that after two
         labels.
@@ -193,7 +193,7 @@ def campaigns(
         problem.X,
         problem.y,
         gp=problem.gp,
-        stopper=Stopper(fall=False),  # the letter of the paper
+        criterion=Stopper(fall=False),  # the letter of the paper
         criteria=measured,
         n_runs=count,
         pool_size=problem.pool_size,

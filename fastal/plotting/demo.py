@@ -51,7 +51,7 @@ def plot_demo(
     >>> from fastal.plotting.demo import plot_demo
     >>> X, y = artificial(n=500)
     >>> gp, test = GaussianProcess(1.5, 0.0025), (X[50:], y[50:])
-    >>> run = learn(X[:50], y[:50], gp=gp, stopper=Stopper(), test=test, seed=0)
+    >>> run = learn(X[:50], y[:50], gp=gp, criterion=Stopper(), test=test, seed=0)
     >>> grid = np.linspace(-5, 15, 400)
     >>> axes = plot_demo(run, X[:50], y[:50], grid, artificial_mean(grid))  # doctest: +SKIP
     """

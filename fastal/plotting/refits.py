@@ -53,10 +53,10 @@ def plot_refits(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axe
 
     Examples
     --------
-    >>> from fastal import StillToCome, learn
+    >>> from fastal import MovementBelow, learn
     >>> from fastal.datasets import artificial
     >>> X, y = artificial(n=50)
-    >>> run = learn(X, y, stopper=StillToCome(0.05), seed=0)
+    >>> run = learn(X, y, criterion=MovementBelow(0.05), seed=0)
     >>> axes = run.plot_refits()  # doctest: +SKIP
     """
     _check(run)

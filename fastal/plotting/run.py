@@ -26,8 +26,8 @@ def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     """Draw the bounds of a learning run, and its errors.
 
     Above: the bounds with the mean of the last ones, and below them the share of all movement that
-    is still to come (`Run.trace`), with the share asked for if the criterion is a `StillToCome` or
-    has one among its members; see `plot_still`. A run of a `Stopper` also shows the runs and the
+    is still to come (`Run.trace`), with the share asked for if the criterion is a `MovementBelow`
+    or has one among its members; see `plot_still`. A run of a `Stopper` also shows the runs and the
     p-value; see `plot_stopper`. At the bottom, if the run has a test set: the error on it after
     each label. The stop is marked everywhere; grey is what came after it.
 
@@ -51,7 +51,7 @@ def plot_run(run: Run, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     >>> from fastal.datasets import artificial
     >>> from fastal.plotting.run import plot_run
     >>> X, y = artificial(n=50)
-    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=0)
+    >>> run = learn(X, y, gp=GaussianProcess(1.5, 0.0025), criterion=Stopper(), seed=0)
     >>> axes = plot_run(run)  # doctest: +SKIP
     """
     require_matplotlib()
@@ -88,7 +88,7 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 
 def _size(run: Run) -> tuple[float, float]:
-    height = 6.0 if hasattr(run.stopper, "p_value") else 5.0
+    height = 6.0 if hasattr(run.criterion, "p_value") else 5.0
     return (7.0, height) if run.errors is None else (7.0, height + 3.0)
 
 
@@ -109,8 +109,8 @@ def _draw_bounds(run: Run, ax: Axes) -> None:
     gap = "\n" if width_of(ax) < NARROW * ax.figure.dpi else " "
     first = f"bound number{gap}(the first comes with label {run.n_initial + 1})"
     picture = _picture(run)
-    if hasattr(run.stopper, "p_value"):
-        draw_stopper_in_place(run.stopper, picture, ax, first)
+    if hasattr(run.criterion, "p_value"):
+        draw_stopper_in_place(run.criterion, picture, ax, first)
     else:
         draw_in_place(picture, ax, first)
 
@@ -132,7 +132,7 @@ def share_left(run: Run) -> float:
 
 
 def _picture(run: Run) -> Picture:
-    criterion: Any = run.stopper
+    criterion: Any = run.criterion
     verdict, (means, left) = run.verdict, run.trace()
     stop = None if run.stopped_at is None else run.stopped_at - run.n_initial
     last = len(run.bounds) if stop is None else stop
@@ -150,7 +150,7 @@ def _picture(run: Run) -> Picture:
 
 
 def _with_share(criterion: Any) -> Any:
-    """Return the first StillToCome: the criterion, or one of its members; else None."""
+    """Return the first MovementBelow: the criterion, or one of its members; else None."""
     if hasattr(criterion, "share") and hasattr(criterion, "trace"):
         return criterion
     found = (_with_share(member) for member in getattr(criterion, "members", ()))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-    from fastal.stopping.still import StillToCome
+    from fastal.stopping.still import MovementBelow
 
 _SIZE = (7.0, 5.0)  # inches
 
@@ -41,8 +41,8 @@ _SHARE = 0.4  # of the height, for what is still to come
 _ROUNDING = -1e-12
 
 
-def plot_still(criterion: StillToCome, ax: Axes | None = None) -> Axes:
-    """Draw how much a StillToCome expects to be still to come, and why.
+def plot_still(criterion: MovementBelow, ax: Axes | None = None) -> Axes:
+    """Draw how much a MovementBelow expects to be still to come, and why.
 
     Above: the bounds on a log scale, with the mean of the last ones; bounds of 0 are triangles at
     the lower edge. Below: the share of all movement that is still to come, on a log scale, with the
@@ -51,7 +51,7 @@ def plot_still(criterion: StillToCome, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    criterion : StillToCome
+    criterion : MovementBelow
         It is only read.
     ax : matplotlib axes, optional
         Where to draw. The picture keeps to the place of these axes, as that of `plot_stopper` does;
@@ -66,8 +66,8 @@ def plot_still(criterion: StillToCome, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import numpy as np
-    >>> from fastal import StillToCome
-    >>> criterion = StillToCome(0.05, horizon=200)
+    >>> from fastal import MovementBelow
+    >>> criterion = MovementBelow(0.05, horizon=200)
     >>> criterion.extend(5.0 / np.arange(1, 101) ** 2)
     48
     >>> ax = criterion.plot()  # doctest: +SKIP
@@ -82,12 +82,12 @@ def plot_still(criterion: StillToCome, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def save_still(criterion: StillToCome, path: str | os.PathLike[str]) -> None:
+def save_still(criterion: MovementBelow, path: str | os.PathLike[str]) -> None:
     """Write the picture of `plot_still` to a file, without pyplot and without a display.
 
     Parameters
     ----------
-    criterion : StillToCome
+    criterion : MovementBelow
         It is only read.
     path : path
         File to write; its ending is the format, see `file_formats`.
@@ -116,9 +116,11 @@ class Picture(NamedTuple):
 
     @classmethod
     def of(cls, criterion: Any) -> Self:
-        """Return the picture of a StillToCome."""
+        """Return the picture of a MovementBelow."""
         if not (hasattr(criterion, "share") and hasattr(criterion, "trace")):
-            raise TypeError(f"`criterion` must be a StillToCome, got {check.short_repr(criterion)}")
+            raise TypeError(
+                f"`criterion` must be a MovementBelow, got {check.short_repr(criterion)}"
+            )
         # The trace last: whoever pushes meanwhile only makes it longer.
         verdict, bounds, stop = criterion.verdict, criterion.bounds, criterion.stopped_at
         means, left = (values[: len(bounds)] for values in criterion.trace())

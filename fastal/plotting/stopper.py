@@ -151,7 +151,7 @@ def save_stopper(stopper: Stopper, path: str | os.PathLike[str]) -> None:
 class _Picture(NamedTuple):
     """What the picture tells, as numbers."""
 
-    stopper: Stopper
+    criterion: Stopper
     verdict: Verdict
     bounds: Array
     first: int  # the decision is about bounds[first:last]
@@ -274,7 +274,7 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
         single = "." if count == 1 else None  # which a line would not show
         ax.plot(n, p, color=OUTSIDE, linewidth=1.0, gid="all p-values")
         ax.plot(n[:last], p[:last], color="0.25", linewidth=1.2, marker=single, gid="p-values")
-    could = n <= (picture.stopper.horizon or count)
+    could = n <= (picture.criterion.horizon or count)
     rejected = (p <= levels) & (n <= last) & could
     dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
     dots["markersize"] = 0.75 * marker_size(count)
@@ -286,14 +286,14 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     ax.set_ylim(floor / 3, 2.0)
     ax.set_ylabel("p-value")
 
-    level = f"{'level' if picture.stopper.sequential else 'alpha'} = {picture.verdict.alpha:.3g}"
-    if picture.stopper.sequential and picture.stopper.horizon is None and count:
+    level = f"{'level' if picture.criterion.sequential else 'alpha'} = {picture.verdict.alpha:.3g}"
+    if picture.criterion.sequential and picture.criterion.horizon is None and count:
         level += f" after {last} bounds"
     note: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "va": "bottom"}
     note["path_effects"] = halo()
     ax.annotate(level, (0.5, line[0]), xytext=(3, 1), color=ABOVE, **note)
     for name in ("min_bounds", "horizon"):
-        limit = getattr(picture.stopper, name)
+        limit = getattr(picture.criterion, name)
         if limit is not None and limit <= count:
             ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid=name)
             where = (limit, floor / 3)

@@ -31,7 +31,7 @@ def simulate(
     *,
     gp: GaussianProcess | None = None,
     refit: float | None = None,
-    stopper: Criterion | None = None,
+    criterion: Criterion | None = None,
     criteria: Sequence[Criterion] = (),
     n_runs: int = 100,
     pool_size: int | None = None,
@@ -61,7 +61,7 @@ def simulate(
     refit : float, optional
         How much the labels grow between two fits of the hyper-parameters, above 1. By default 1.2
         without a `gp`, and no fits with one.
-    stopper : Stopper or another criterion, optional
+    criterion : Stopper or another criterion, optional
         When to stop; ``Stopper()`` by default.
     criteria : sequence of criteria
         Further ones, to be compared on the same bounds.
@@ -132,10 +132,10 @@ def simulate(
     check.option("keep", keep, ("all", "summary"))
     check.flag("progress", progress)
     plan, data = _prepare(
-        X, y, gp, refit, stopper, criteria, pool_size, initial, max_labels, test,
+        X, y, gp, refit, criterion, criteria, pool_size, initial, max_labels, test,
         check.seed("seed", seed), acquisition, keep == "all", errors == "raise",
     )  # fmt: skip
-    note_interpreted(plan.stopper)
+    note_interpreted(plan.criterion)
     # besides the columns: counts, and what is made of them in the end
     judges, measured, bounds, tested = plan.widths
     curves = 2 * tested if bounds else tested

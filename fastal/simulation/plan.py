@@ -32,7 +32,7 @@ class Plan:
 
     gp: GaussianProcess | None  # None: its hyper-parameters are learnt on the way
     refit: float | None  # growth of the labels between two fits; None: there are none
-    stopper: Criterion
+    criterion: Criterion
     criteria: tuple[Criterion, ...]
     make: Make | None
     seed: int
@@ -75,7 +75,7 @@ class Plan:
     @property
     def needs_evaluation(self) -> bool:
         """Whether criteria look at runs once these are finished."""
-        return bool(self.criteria) or self.stopper.compiled is None
+        return bool(self.criteria) or self.criterion.compiled is None
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class _Data(NamedTuple):
 
 
 def _prepare(
-    X: Any, y: Any, gp: GaussianProcess | None, refit: float | None, stopper: Criterion | None,
+    X: Any, y: Any, gp: GaussianProcess | None, refit: float | None, criterion: Criterion | None,
     criteria: Any, pool_size: int | None, initial: int | None, max_labels: int | None, test: Any,
     seed: int, acquisition: str, keep_bounds: bool, raising: bool,
 ) -> tuple[Plan, _Data]:  # fmt: skip
@@ -153,7 +153,7 @@ def _prepare(
     if gp is not None and gp.n_labels:
         raise ValueError(f"`gp` must have no labels, got {gp.n_labels}: use a fresh one")
     growth = fit_growth(gp, refit)
-    chosen = fresh_criterion("stopper", Stopper() if stopper is None else stopper)
+    chosen = fresh_criterion("criterion", Stopper() if criterion is None else criterion)
     if isinstance(criteria, Criterion) or not isinstance(criteria, Iterable):
         raise TypeError(
             f"`criteria` must be a sequence of criteria, got {check.short_repr(criteria)}"
@@ -226,7 +226,7 @@ def _prepare(
     plan = Plan(
         gp=gp,
         refit=growth,
-        stopper=chosen,
+        criterion=chosen,
         criteria=tuple(fresh_criterion("criteria", other) for other in others),
         make=make,
         seed=seed,
@@ -239,8 +239,8 @@ def _prepare(
         keep_bounds=keep_bounds,
         raising=raising,
     )
-    for criterion in (plan.stopper, *plan.criteria):
-        criterion.expect(plan.n_bounds)
+    for criterion in (plan.criterion, *plan.criteria):
+        criterion.set_horizon(plan.n_bounds)
         if growth is not None:
             criterion.allow_refits()
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
@@ -278,7 +278,7 @@ def _settings(plan: Plan, data: _Data, keep: str) -> dict[str, Any]:
         "format": FORMAT,
         "data": data.digest,
         "gp": None if plan.gp is None else plan.gp.to_dict(),
-        "stopper": plan.stopper.to_dict(),
+        "criterion": plan.criterion.to_dict(),
         "criteria": [criterion.to_dict() for criterion in plan.criteria],
         "pool_size": plan.pool_size,
         "initial": plan.initial,

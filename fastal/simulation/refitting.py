@@ -23,7 +23,7 @@ class RefittingWorker:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.stopper = plan.stopper.copy()
+        self.criterion = plan.criterion.copy()
         self.criteria = [criterion.copy() for criterion in plan.criteria]
 
     def run(
@@ -47,7 +47,7 @@ class RefittingWorker:
     ) -> None:  # fmt: skip
         plan = self.plan
         assert plan.refit is not None
-        compiled = self.stopper.compiled is not None
+        compiled = self.criterion.compiled is not None
         points = np.ascontiguousarray(Z[:, rows].T)
         test = None
         if plan.has_test:
@@ -59,7 +59,7 @@ class RefittingWorker:
             points,
             y[rows],
             gp=plan.gp,
-            stopper=self.stopper if compiled else None,
+            criterion=self.criterion if compiled else None,
             refit=plan.refit,
             initial=plan.initial,
             max_labels=plan.max_labels,
@@ -71,7 +71,7 @@ class RefittingWorker:
         at = done.stopped_at
         record = Finished(points, y[rows], plan.initial, done)
         if not compiled:
-            at = self.stopper.stop_in(record, record.measures_of(self.stopper))
+            at = self.criterion.stop_in(record, record.measures_of(self.criterion))
         n, bounds = len(done.order), done.bounds
         if at is not None and not plan.runs_past_stop:
             n, bounds = at + plan.initial, bounds[:at]

@@ -15,7 +15,7 @@ from fastal import _validation as check
 from fastal._types import Array, Ints
 from fastal.simulation.plan import draw_pools
 from fastal.simulation.scheduler import CHUNK_RUNS
-from fastal.stopping.still import still_to_come
+from fastal.stopping.still import movement_left
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +107,7 @@ class Simulation:
         Root mean square of y minus the posterior mean on the test set after 1, 2, ... labels.
     left : array, shape (n_runs, max_labels - initial), or None
         Share of all movement of the model that is still to come after each bound (see
-        `StillToCome`), whatever the criterion; NaN where it is not defined.
+        `MovementBelow`), whatever the criterion; NaN where it is not defined.
     eta : float or None
         Error that counts as converged: mean + 2 standard deviations of the final errors.
     t_opt : array of int or None
@@ -178,7 +178,7 @@ class Simulation:
         missing = np.isnan(self.bounds)
         if self.bounds.size == 0:
             return self.bounds.copy()
-        left = still_to_come(np.where(missing, 0.0, self.bounds), self.bounds.shape[1])
+        left = movement_left(np.where(missing, 0.0, self.bounds), self.bounds.shape[1])
         left[missing] = np.nan
         return left
 

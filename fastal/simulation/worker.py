@@ -98,8 +98,8 @@ class _Worker:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         # None: the criterion evaluates the bounds afterwards
-        self.stopper = plan.stopper.copy()
-        self.rule = self.stopper.compiled
+        self.criterion = plan.criterion.copy()
+        self.rule = self.criterion.compiled
         self.past_stop = plan.runs_past_stop or self.rule is None
         self._pool: Any = None
         self._work: Any = None
@@ -214,7 +214,7 @@ class _Worker:
             if plan.keep_bounds and j in plan.measured:
                 chunk.histories[place, plan.measured.index(j), : len(bounds)] = measures
         if self.rule is None:
-            at = self.stopper.stop_in(record, self.stopper.measures_in(record))
+            at = self.criterion.stop_in(record, self.criterion.measures_in(record))
             chunk.counts[1, place] = -1 if at is None else at + plan.initial
             if at is not None and not plan.runs_past_stop:
                 chunk.counts[0, place] = at + plan.initial

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from fastal.stopping.sequential import false_stop_probability as false_stop_probability
     from fastal.stopping.sequential import longest_horizon as longest_horizon
     from fastal.stopping.sequential import look_level as look_level
-    from fastal.stopping.still import StillToCome as StillToCome
+    from fastal.stopping.still import MovementBelow as MovementBelow
     from fastal.stopping.still import StillTrace as StillTrace
     from fastal.stopping.still import StillVerdict as StillVerdict
-    from fastal.stopping.still import still_to_come as still_to_come
+    from fastal.stopping.still import movement_left as movement_left
     from fastal.stopping.still import window_means as window_means
     from fastal.stopping.stopper import Stopper as Stopper
     from fastal.stopping.stopper import Trace as Trace
@@ -44,7 +44,7 @@ __getattr__, __dir__, __all__ = attach(
         "verdict": "Decision Verdict stop_warnings left_warning no_stop_reason percent NO_STOP",
         "by_bounds": "ByBounds",
         "stopper": "Stopper Trace",
-        "still": "StillToCome StillTrace StillVerdict still_to_come window_means",
+        "still": "MovementBelow StillTrace StillVerdict movement_left window_means",
         "batch": "StopperBatch stopping_time",
         "budget": "FixedBudget MinLabels",
         "sequential": "false_stop_probability look_level longest_horizon",

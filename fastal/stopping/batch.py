@@ -45,7 +45,7 @@ def stopping_time(
         Level of the `Stopper`; 0.001 by default.
     threads : int, optional
         Threads for a matrix; as many as there are cores by default.
-    criterion : StillToCome, Stopper, budget or a combination of these, optional
+    criterion : MovementBelow, Stopper, budget or a combination of these, optional
         Another criterion; it is copied, without its bounds. Streams share its horizon.
     **settings
         Further arguments of `Stopper`.
@@ -63,8 +63,8 @@ def stopping_time(
     15
     >>> stopping_time([np.repeat([5.0, 1.0], 10), np.tile([5.0, 1.0], 10)])
     array([15, -1])
-    >>> from fastal import StillToCome
-    >>> stopping_time(5.0 / np.arange(1, 101) ** 2, criterion=StillToCome(0.1, horizon=400))
+    >>> from fastal import MovementBelow
+    >>> stopping_time(5.0 / np.arange(1, 101) ** 2, criterion=MovementBelow(0.1, horizon=400))
     49
     """
     like, rule = _compiled_criterion(alpha, settings, criterion)
@@ -126,7 +126,7 @@ def _compiled_criterion(
     rule = like.compiled
     if rule is None or rule.asks:
         raise TypeError(
-            "`criterion` must be a Stopper, a StillToCome or a budget, or combine such criteria, "
+            "`criterion` must be a Stopper, a MovementBelow or a budget, or combine such criteria, "
             f"got {check.short_repr(criterion)}"
         )
     return like, rule
@@ -141,7 +141,7 @@ class StopperBatch:
         Number of streams.
     alpha : float, optional
         Level of the `Stopper`; 0.001 by default.
-    criterion : StillToCome, Stopper, budget or a combination of these, optional
+    criterion : MovementBelow, Stopper, budget or a combination of these, optional
         Another criterion; each stream gets a copy, without its bounds.
     **settings
         Further arguments of `Stopper`, but for `gp` and `noise`.
@@ -259,7 +259,7 @@ class StopperBatch:
 
     @property
     def left(self) -> NDArray[np.float64]:
-        """Share still to come of each stream, as the first StillToCome says; NaN without one."""
+        """Share still to come of each stream, as the first MovementBelow says; NaN without one."""
         left = np.empty(self.n_streams)
         self._batch.left(left)
         return left

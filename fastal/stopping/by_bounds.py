@@ -1,4 +1,4 @@
-"""Criteria that go by bounds: the ways in, and the keeping, that Stopper and StillToCome share."""
+"""Criteria that go by bounds: the ways in that Stopper and MovementBelow share."""
 
 from __future__ import annotations
 
@@ -340,11 +340,11 @@ class ByBounds(Criterion):
         Examples
         --------
         >>> import numpy as np
-        >>> from fastal import GaussianProcess, StillToCome
+        >>> from fastal import GaussianProcess, MovementBelow
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(0, 10, 60)
         >>> y = np.sin(X) + 0.1 * rng.normal(size=60)
-        >>> rule = StillToCome(0.1, horizon=100)
+        >>> rule = MovementBelow(0.1, horizon=100)
         >>> for n in (20, 24, 29, 35, 42, 50):
         ...     gp = GaussianProcess().fit_hyperparameters(X[:n], y[:n], prior="weak")
         ...     _ = gp.add_batch(X[:n], y[:n])
@@ -561,7 +561,7 @@ class ByBounds(Criterion):
         bounds, stop, expected = (state.pop(name) for name in ("bounds", "stop", "expected"))
         vars(self).update(state)
         self._start()
-        self.expect(expected)
+        self.set_horizon(expected)
         self._restore(bounds, *stop)
         self._tracker.held = self._fit is not None
 
@@ -614,7 +614,7 @@ class ByBounds(Criterion):
         at = state_count("stopped_at", at, 1, optional=True, most=most)
         left, level = _saved_share("left", left), _saved_share("level", level)
         with damaged_state():
-            new.expect(expected or 0)
+            new.set_horizon(expected or 0)
             new._restore(values, at or 0, left, level, evidence)
         if fit is not None:
             if not isinstance(fit, list) or len(fit) != 2 or type(fit[1]) is not bool:

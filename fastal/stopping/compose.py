@@ -15,7 +15,7 @@ from fastal.bound import bounds_of
 from fastal.stopping.budget import FixedBudget
 from fastal.stopping.by_bounds import recompute_from
 from fastal.stopping.criterion import Criterion, replayed
-from fastal.stopping.still import StillToCome
+from fastal.stopping.still import MovementBelow
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import Decision
 
@@ -63,17 +63,17 @@ class _Composition(Criterion):
 
     @property
     def left(self) -> float:
-        """Share still to come, as the first member that is a StillToCome says; else NaN."""
+        """Share still to come, as the first member that is a MovementBelow says; else NaN."""
         still = self._first_still()
         return math.nan if still is None else still.left
 
     @property
     def level(self) -> float:
-        """Level of the last bounds, as the first member that is a StillToCome says; else NaN."""
+        """Level of the last bounds, as the first member that is a MovementBelow says; else NaN."""
         still = self._first_still()
         return math.nan if still is None else still.level
 
-    def _still_to_come(self) -> tuple[float, float]:
+    def _movement_left(self) -> tuple[float, float]:
         still, at = self._first_still(), self.stopped_at
         if still is None:
             return math.nan, math.nan
@@ -113,8 +113,8 @@ class _Composition(Criterion):
                 member.push(value)
         return self.stopped_at
 
-    def _first_still(self) -> StillToCome | None:
-        return first_of(self, StillToCome)
+    def _first_still(self) -> MovementBelow | None:
+        return first_of(self, MovementBelow)
 
     @property
     def compiled(self) -> CompiledRule | None:
@@ -132,11 +132,11 @@ class _Composition(Criterion):
         for member in self.members:
             member.has_run(campaign)
 
-    def expect(self, n_bounds: int) -> None:
+    def set_horizon(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be."""
-        super().expect(n_bounds)
+        super().set_horizon(n_bounds)
         for member in self.members:
-            member.expect(n_bounds)
+            member.set_horizon(n_bounds)
 
     @property
     def _expected(self) -> int:
@@ -271,7 +271,7 @@ class _Composition(Criterion):
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
     ) -> bool:
-        """Give every member all bounds of a model that was fitted anew (see `StillToCome`).
+        """Give every member all bounds of a model that was fitted anew (see `MovementBelow`).
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class _Composition(Criterion):
         return self
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the first member that is a StillToCome, else the first that is a Stopper.
+        """Draw the first member that is a MovementBelow, else the first that is a Stopper.
 
         Parameters
         ----------
@@ -315,8 +315,8 @@ class _Composition(Criterion):
         member = self._first_still() or first_of(self, Stopper)
         if member is None:
             raise TypeError(
-                f"there is no picture of {check.short_repr(self)}: `plot` needs a StillToCome or a "
-                "Stopper among the members"
+                f"there is no picture of {check.short_repr(self)}: `plot` needs a MovementBelow or "
+                "a Stopper among the members"
             )
         return member.plot(ax)
 
@@ -388,17 +388,17 @@ class AnyOf(_Composition):
         if budget is not None:
             for member in self.members:
                 if member._expected == 0:
-                    member.expect(budget)
+                    member.set_horizon(budget)
 
     def _budget(self) -> int | None:
         budgets = [member.n for member in self.members if isinstance(member, FixedBudget)]
         return min(budgets) if budgets else None
 
-    def expect(self, n_bounds: int) -> None:
+    def set_horizon(self, n_bounds: int) -> None:
         """Tell every member how many bounds there can be: no more than a budget allows."""
         n = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
         budget = self._budget()
-        super().expect(n if budget is None else min(n or budget, budget))
+        super().set_horizon(n if budget is None else min(n or budget, budget))
 
     def combine_stops(self, stops: list[int | None]) -> int | None:
         """Return the first of the stops."""
@@ -434,10 +434,10 @@ def first_of(criterion: Criterion, kind: type[_Kind]) -> _Kind | None:
 
     Examples
     --------
-    >>> from fastal import FixedBudget, StillToCome
+    >>> from fastal import FixedBudget, MovementBelow
     >>> from fastal.stopping.compose import first_of
-    >>> first_of(FixedBudget(300) | StillToCome(0.1), StillToCome)
-    StillToCome(share=0.1)
+    >>> first_of(FixedBudget(300) | MovementBelow(0.1), MovementBelow)
+    MovementBelow(share=0.1)
     """
     return next(iter(members_of(criterion, kind)), None)
 
@@ -459,10 +459,10 @@ def members_of(criterion: Criterion, kind: type[_Kind]) -> list[_Kind]:
 
     Examples
     --------
-    >>> from fastal import FixedBudget, StillToCome
+    >>> from fastal import FixedBudget, MovementBelow
     >>> from fastal.stopping.compose import members_of
-    >>> members_of(FixedBudget(300) | StillToCome(0.1), StillToCome)
-    [StillToCome(share=0.1)]
+    >>> members_of(FixedBudget(300) | MovementBelow(0.1), MovementBelow)
+    [MovementBelow(share=0.1)]
     """
     if isinstance(criterion, kind):
         return [criterion]

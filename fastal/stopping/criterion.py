@@ -380,14 +380,14 @@ class Criterion(ABC):
     def verdict(self) -> Any:
         """The decision with its reason."""
         at, reason = self._said()
-        left, level = self._still_to_come()
+        left, level = self._movement_left()
         return Decision(at is not None, at or self._n_seen(), reason, (), level, left)
 
     def _n_seen(self) -> int:
         """Return how many numbers there have been."""
         return len(self.history)
 
-    def _still_to_come(self) -> tuple[float, float]:
+    def _movement_left(self) -> tuple[float, float]:
         """Return the share that is still to come, and the level; NaN if it does not know."""
         return math.nan, math.nan
 
@@ -423,7 +423,7 @@ class Criterion(ABC):
         """
         return
 
-    def expect(self, n_bounds: int) -> None:
+    def set_horizon(self, n_bounds: int) -> None:
         """Learn how many bounds there can be; by default that does not matter.
 
         `learn`, `ActiveLearner` and `simulate` tell every criterion.

@@ -1,4 +1,4 @@
-"""StillToCome: stop when little of the movement of the model is still to come."""
+"""MovementBelow: stop when little of the movement of the model is still to come."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDING = -1e-12
 
 @dataclass(frozen=True, slots=True)
 class StillVerdict(Decision):
-    """What a `StillToCome` says, and why.
+    """What a `MovementBelow` says, and why.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class StillVerdict(Decision):
 
 
 class StillTrace(NamedTuple):
-    """What a `StillToCome` went by after each bound, as arrays of one value per bound.
+    """What a `MovementBelow` went by after each bound, as arrays of one value per bound.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class StillTrace(NamedTuple):
     left: Array
 
 
-class StillToCome(ByBounds):
+class MovementBelow(ByBounds):
     """Stop when at most a given share of the movement of the model is still to come.
 
     A bound says how far a label moved the model. If N bounds can come at most, t have come, and
@@ -79,7 +79,7 @@ class StillToCome(ByBounds):
     horizon : int, optional
         N, how many labels you could buy at most, counted in bounds. `learn`, `ActiveLearner`
         and `simulate` fill it in from the pool or `max_labels`; a `FixedBudget` beside it
-        (``StillToCome() | FixedBudget(300)``) does so too.
+        (``MovementBelow() | FixedBudget(300)``) does so too.
     window : int, optional
         Number of last bounds that say how labels go on; a fifth of the bounds by default, at least
         10 and at most 20.
@@ -99,8 +99,8 @@ class StillToCome(ByBounds):
     Examples
     --------
     >>> import numpy as np
-    >>> from fastal import StillToCome
-    >>> criterion = StillToCome(0.05, horizon=200)
+    >>> from fastal import MovementBelow
+    >>> criterion = MovementBelow(0.05, horizon=200)
     >>> criterion.extend(5.0 / np.arange(1, 101) ** 2)
     48
     >>> print(criterion.verdict)  # doctest: +ELLIPSIS
@@ -166,7 +166,7 @@ class StillToCome(ByBounds):
         self._check_bounds("values", bounds)
         return self._tracker.extend(bounds)
 
-    def expect(self, n_bounds: int) -> None:
+    def set_horizon(self, n_bounds: int) -> None:
         """Learn how many bounds there can be; a horizon of your own wins.
 
         Parameters
@@ -308,8 +308,8 @@ class StillToCome(ByBounds):
 
         Examples
         --------
-        >>> from fastal import StillToCome
-        >>> criterion = StillToCome(horizon=6, window=2)
+        >>> from fastal import MovementBelow
+        >>> criterion = MovementBelow(horizon=6, window=2)
         >>> criterion.extend([4.0, 2.0, 1.0, 1.0])
         >>> criterion.trace().means.tolist()
         [nan, 3.0, 1.5, 1.0]
@@ -319,7 +319,7 @@ class StillToCome(ByBounds):
         bounds, horizon = self.bounds, self._tracker.horizon
         left = np.full(len(bounds), np.nan)
         if horizon:  # which is missing without bounds, or if `expect` took it away
-            left = still_to_come(bounds, horizon, window=self.window)
+            left = movement_left(bounds, horizon, window=self.window)
         return StillTrace(window_means(bounds, self.window), left)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -396,7 +396,7 @@ class StillToCome(ByBounds):
         return self
 
 
-def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None) -> Array:
+def movement_left(bounds: ArrayLike, horizon: int, *, window: int | None = None) -> Array:
     """Return the share of all movement that is still to come, after each bound.
 
     Parameters
@@ -406,7 +406,7 @@ def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None)
     horizon : int
         How many bounds there can be at most.
     window : int, optional
-        Number of last bounds that say how labels go on; see `StillToCome`.
+        Number of last bounds that say how labels go on; see `MovementBelow`.
 
     Returns
     -------
@@ -416,12 +416,12 @@ def still_to_come(bounds: ArrayLike, horizon: int, *, window: int | None = None)
     Examples
     --------
     >>> import numpy as np
-    >>> from fastal import still_to_come
-    >>> left = still_to_come(5.0 / np.arange(1, 21) ** 2, 200)
+    >>> from fastal import movement_left
+    >>> left = movement_left(5.0 / np.arange(1, 21) ** 2, 200)
     >>> bool(np.isnan(left[:9]).all()), left[9:12].round(3)
     (True, array([0.95 , 0.871, 0.791]))
     """
-    like = StillToCome(horizon=check.count("horizon", horizon, 1, check.INT64_MAX), window=window)
+    like = MovementBelow(horizon=check.count("horizon", horizon, 1, check.INT64_MAX), window=window)
     values = check.finite_array("bounds", bounds)
     if values.ndim not in (1, 2):
         raise ValueError(f"`bounds` must have one or two axes, got shape {values.shape}")
@@ -442,7 +442,7 @@ def window_means(bounds: ArrayLike, window: int | None = None) -> Array:
     bounds : array_like
         Bounds of one campaign.
     window : int, optional
-        How many bounds the mean is of; by default as in `StillToCome`, a fifth of the bounds so
+        How many bounds the mean is of; by default as in `MovementBelow`, a fifth of the bounds so
         far, at least 10 and at most 20.
 
     Returns

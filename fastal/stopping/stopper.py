@@ -259,7 +259,7 @@ class Stopper(ByBounds):
 
     @property
     def left(self) -> float:
-        """Share of all movement of the model that is still to come (see `StillToCome`).
+        """Share of all movement of the model that is still to come (see `MovementBelow`).
 
         NaN before 10 bounds, with negative bounds, and if nobody has said how many bounds there can
         be: `learn`, `ActiveLearner` and `simulate` do.
@@ -268,7 +268,7 @@ class Stopper(ByBounds):
 
     @property
     def level(self) -> float:
-        """Mean of the last bounds over its largest value so far (see `StillToCome`)."""
+        """Mean of the last bounds over its largest value so far (see `MovementBelow`)."""
         return self._followed().level
 
     def _followed(self) -> StillTracker:
@@ -276,7 +276,7 @@ class Stopper(ByBounds):
         self._still.follow(self._tracker)
         return self._still
 
-    def expect(self, n_bounds: int) -> None:
+    def set_horizon(self, n_bounds: int) -> None:
         """Learn how many bounds there can be; only `left` depends on it."""
         self._still.horizon = check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
 

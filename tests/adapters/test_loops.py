@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, StabilizingPredictions, StillToCome, Stopper
+from fastal import FixedBudget, GaussianProcess, MovementBelow, StabilizingPredictions, Stopper
 from fastal.adapters.loops import ax, bofire, emukit, optuna, skopt, small_text
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -99,7 +99,7 @@ def test_the_condition_of_emukit(loop):
     within = GaussianProcessRegressor(RBF(0.9), alpha=0.01, optimizer=None).fit(X[:20], y[:20])
     wrapper = type("Wrapper", (), {"__module__": "emukit.model_wrappers"})()
     wrapper.model, wrapper.X = within, X[:20]
-    rule = StillToCome(0.05, horizon=100)
+    rule = MovementBelow(0.05, horizon=100)
     stop = emukit.stopping_condition(rule, wrapper, initial=5)
     assert isinstance(stop, StoppingCondition)
     assert stop.should_stop(None) is False
@@ -119,9 +119,13 @@ def test_what_a_loop_cannot_use_is_refused_when_it_is_made(bad):
         lambda rule: emukit.stopping_condition(rule, None),
         lambda rule: ax.global_stopping_strategy(rule, None),
     ):
-        with pytest.raises(TypeError, match=r"`criterion` must be a Stopper, a StillToCome or a c"):
+        with pytest.raises(
+            TypeError, match=r"`criterion` must be a Stopper, a MovementBelow or a c"
+        ):
             make(bad)
-    with pytest.raises(TypeError, match="`criterion` must be a Stopper or a StillToCome with a `g"):
+    with pytest.raises(
+        TypeError, match="`criterion` must be a Stopper or a MovementBelow with a `g"
+    ):
         optuna.callback(bad, ["x"])
     if not isinstance(bad, FixedBudget):  # it counts anything
         with pytest.raises(TypeError, match="`criterion` must be StabilizingPredictions or one"):

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StillToCome, Stopper, learn
+from fastal import GaussianProcess, MovementBelow, Stopper, learn
 from fastal.cli import campaign
 from fastal.cli.campaign import unused_share
 from fastal.cli.commands import demo
@@ -93,7 +93,7 @@ def demo_run(criterion, seed):
     order = np.random.default_rng(seed).permutation(2000)
     pool, rest = order[:50], order[50:]
     gp = GaussianProcess(demo.DEMO_LENGTHSCALE, demo.DEMO_NOISE)
-    return learn(X[pool], y[pool], gp=gp, stopper=criterion, test=(X[rest], y[rest]), seed=seed)
+    return learn(X[pool], y[pool], gp=gp, criterion=criterion, test=(X[rest], y[rest]), seed=seed)
 
 
 @pytest.mark.parametrize("rule", ["still", "paper"])
@@ -102,7 +102,7 @@ def test_demo_tells_what_learn_finds(capsys, rule):
     captured = capsys.readouterr()
     assert captured.err == ""
     said = words(captured.out)
-    names = {"still 0.05": StillToCome(), "paper 0.001": Stopper()}
+    names = {"still 0.05": MovementBelow(), "paper 0.001": Stopper()}
     chosen = next(name for name in names if name.startswith(rule))
     assert next(iter(said)) == "answer"
     assert list(rows(captured.out)) == [chosen, *(name for name in names if name != chosen)]

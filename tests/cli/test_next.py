@@ -31,7 +31,7 @@ from next_tables import (
 from next_tables import make as make
 from numba import config
 
-from fastal import ActiveLearner, StillToCome
+from fastal import ActiveLearner, MovementBelow
 from fastal.cli import next_answer
 from fastal.cli.entry import main
 from fastal.cli.next_campaign import begin, with_course
@@ -76,15 +76,18 @@ def test_twelve_labels(make, capsys):
 
 def test_thirty_labels_are_those_of_a_learner(make, capsys):
     learner = ActiveLearner(
-        np.column_stack((A, B)), stopper=StillToCome(0.05), seed=0, known=(np.arange(29), Y[:29])
+        np.column_stack((A, B)),
+        criterion=MovementBelow(0.05),
+        seed=0,
+        known=(np.arange(29), Y[:29]),
     )
     learner.tell(Y[29], index=29)
     learner.refit()
     assert last_refit_before(30) == 29
     assert [fit.n_labels for fit in learner.refits] == [29, 30]
     said = record(capsys, make(30), "-n", "4")
-    assert said["left"] == pytest.approx(learner.stopper.left, rel=1e-12)
-    assert said["level"] == pytest.approx(learner.stopper.level, rel=1e-12)
+    assert said["left"] == pytest.approx(learner.criterion.left, rel=1e-12)
+    assert said["level"] == pytest.approx(learner.criterion.level, rel=1e-12)
     assert lines_of(said) == (learner.ask(4) + 2).tolist()
     assert [fit["n_labels"] for fit in said["refits"]] == [29, 30]
     text = words(ask(capsys, make(30), "-n", "4"))
@@ -206,7 +209,7 @@ def test_skipped_rows_are_left_out(make, capsys):
 
 def test_json_is_one_object(make, capsys):
     said = record(capsys, make(20))
-    wanted = {"stop", "answer", "still_to_come", "left", "label_next", "warnings"}
+    wanted = {"stop", "answer", "movement_left", "left", "label_next", "warnings"}
     assert wanted <= said.keys()
     assert record(capsys, make(0))["left"] is None
 
@@ -229,7 +232,7 @@ def test_predictions_and_picture(make, tmp_path, capsys):
         ["open"] * 9
     )
     learner = ActiveLearner(
-        np.column_stack((A, B)), stopper=StillToCome(), known=(np.arange(24), Y[:24]), seed=0
+        np.column_stack((A, B)), criterion=MovementBelow(), known=(np.arange(24), Y[:24]), seed=0
     )
     learner.tell(None, index=50)
     learner.tell(Y[24], index=24)
@@ -277,7 +280,7 @@ def test_the_course_of_the_fits_is_made_anew_for_the_report(make):
     assert [fit.n_labels for fit in whole.refits] == [5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 25]
     assert whole.refits[-2:] == campaign.learner.refits
     assert np.allclose(whole.bounds, campaign.learner.bounds, rtol=1e-9)
-    assert whole.stopper.verdict == campaign.stopper.verdict
+    assert whole.criterion.verdict == campaign.criterion.verdict
 
 
 def test_files_that_would_be_lost_are_refused(make, tmp_path, capsys):

@@ -208,7 +208,7 @@ def test_a_file_that_is_no_state_stays(make, state, capsys, text, message):
 def test_a_damaged_learner_is_refused(make, state, capsys):
     record(capsys, make(20), "--state", state)
     whole = saved_in(state)
-    for change in ({"pool": "x"}, {"labels": [1.0]}, {"refits": None}, {"stopper": {}}):
+    for change in ({"pool": "x"}, {"labels": [1.0]}, {"refits": None}, {"criterion": {}}):
         with open(state, "w", encoding="utf-8") as file:
             json.dump(whole | {"learner": whole["learner"] | change}, file)
         assert "is damaged" in refused(capsys, make(20), "--state", state)

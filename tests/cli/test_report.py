@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StillToCome, Stopper, learn
+from fastal import GaussianProcess, MovementBelow, Stopper, learn
 from fastal.cli import report
 from fastal.cli.entry import main
 from fastal.cli.errors import UserError
@@ -36,7 +36,7 @@ def learnt():
     rng = np.random.default_rng(3)
     X = rng.uniform(-3, 3, (80, 2))
     y = 5 + 3 * np.sin(X[:, 0]) + 0.1 * rng.standard_normal(80)
-    return learn(X, y, stopper=StillToCome(0.2), seed=0)
+    return learn(X, y, criterion=MovementBelow(0.2), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def tested():
     y = np.exp(-((X - 2) ** 2) / 2) + 0.05 * rng.standard_normal(150)
     gp = GaussianProcess(1.5, 0.0025)
     test = X[100:], y[100:]
-    return learn(X[:100], y[:100], gp=gp, stopper=Stopper(), seed=1, test=test).resume()
+    return learn(X[:100], y[:100], gp=gp, criterion=Stopper(), seed=1, test=test).resume()
 
 
 def content(run, **changes):
@@ -247,7 +247,7 @@ def test_few_labels(labels):
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    learner = ActiveLearner(X, stopper=StillToCome(0.05), seed=0)
+    learner = ActiveLearner(X, criterion=MovementBelow(0.05), seed=0)
     for _ in range(labels):
         learner.tell(y[learner.ask()])
     page = read(report_page(content(learner.run())))
@@ -280,7 +280,7 @@ def test_many_labels_are_a_small_page():
     rng = np.random.default_rng(0)
     X = rng.uniform(-30, 30, 1500)
     gp = GaussianProcess(1.0, 0.01)
-    run = learn(X, np.sin(X), gp=gp, stopper=StillToCome(1e-9), seed=0, max_labels=1200)
+    run = learn(X, np.sin(X), gp=gp, criterion=MovementBelow(1e-9), seed=0, max_labels=1200)
     page = report_page(content(run))
     assert len(read(page).tags("image")) >= 2  # dots become one image
     assert len(page) < 2_000_000

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastal.stopping.sequential
-from fastal import StillToCome, Stopper
+from fastal import MovementBelow, Stopper
 from fastal.cli.commands import watch
 from fastal.cli.entry import main
 from fastal.stopping.verdict import Verdict
@@ -153,8 +153,8 @@ def test_json_lines_and_options(feed, capsys, levels, options, settings, bounds)
     ],
 )
 @pytest.mark.parametrize("bounds", [BOUNDS, [0.0] * 30, [1.0, 2.0] * 12])
-def test_how_much_is_still_to_come(feed, capsys, options, settings, bounds):
-    criterion, expected, plain = StillToCome(**settings), [], []
+def test_how_much_is_movement_left(feed, capsys, options, settings, bounds):
+    criterion, expected, plain = MovementBelow(**settings), [], []
     for bound in bounds:
         criterion.push(bound)
         verdict = criterion.verdict
@@ -177,17 +177,17 @@ def test_how_much_is_still_to_come(feed, capsys, options, settings, bounds):
     assert [re.split("  +", line, maxsplit=3) for line in lines] == plain
 
 
-def test_what_is_still_to_come_needs_bounds_that_are_not_negative(feed, capsys):
+def test_what_is_movement_left_needs_bounds_that_are_not_negative(feed, capsys):
     feed("1\n-2\n")
     assert main(["watch", *STILL]) == 2
     error = "fastal: standard input: line 2: '-2' must not be negative; --rule paper takes it\n"
     assert capsys.readouterr().err == error
 
 
-def test_what_is_still_to_come_from_posteriors(feed, capsys):
+def test_what_is_movement_left_from_posteriors(feed, capsys):
     feed("0 1 2\n0 0.5 1\n")
     assert main(["watch", *STILL, "--noise", "0.1", "--json"]) == 3
-    criterion = StillToCome(horizon=50, noise=0.1)
+    criterion = MovementBelow(horizon=50, noise=0.1)
     criterion.update([0, 0], [1, 0.5], [2, 1])
     assert [line["bound"] for line in parsed(capsys.readouterr().out)] == criterion.bounds.tolist()
 
@@ -472,7 +472,7 @@ def test_plot(tmp_path, feed, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_plot_of_what_is_still_to_come(tmp_path, feed, capsys):
+def test_plot_of_what_is_movement_left(tmp_path, feed, capsys):
     pytest.importorskip("matplotlib")
     for name, data, status in (("a.png", TEXT, 0), ("b.svg", "1\n2\n", 3), ("c.pdf", "", 3)):
         feed(data)
@@ -559,8 +559,8 @@ def test_pipe_line_by_line(options):
 
 
 @posix
-def test_pipe_of_what_is_still_to_come():
-    criterion = StillToCome(0.3, horizon=50)
+def test_pipe_of_what_is_movement_left():
+    criterion = MovementBelow(0.3, horizon=50)
     command = [*FASTAL, *STILL, "--share", "0.3"]
     with subprocess.Popen(
         command, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0, env=ENVIRONMENT

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastal
-from fastal import StillToCome, Stopper, gp_kl
+from fastal import MovementBelow, Stopper, gp_kl
 from fastal._core import capi
 
 OK, STOP = 0, 1
@@ -171,7 +171,7 @@ def test_runs_are_those_of_a_stopper(changed):
 @pytest.mark.parametrize("window", [0, 12])
 def test_still_is_that_of_python(window):
     door = Door("still")
-    rule = StillToCome(0.2, horizon=200, window=window or None)
+    rule = MovementBelow(0.2, horizon=200, window=window or None)
     status, still = door.new(window=window)
     assert status == OK
     for r in FALLING:

@@ -154,14 +154,19 @@ def test_memory_that_ends_keeps_the_run(monkeypatch):
     with pytest.raises(
         MemoryError, match=rf"for the labels {CHUNK + 1} to {2 * CHUNK}, needs"
     ) as e:
-        learn(X, y, gp=GaussianProcess(0.3, 0.05), stopper=Stopper(1e-300), seed=0)
+        learn(X, y, gp=GaussianProcess(0.3, 0.05), criterion=Stopper(1e-300), seed=0)
     assert f"enough for about {CHUNK} labels" in str(e.value)
     run = e.value.run
     assert run.n_labels == CHUNK
     monkeypatch.undo()
     longer = run.resume(max_labels=CHUNK + 50)
     whole = learn(
-        X, y, gp=GaussianProcess(0.3, 0.05), stopper=Stopper(1e-300), seed=0, max_labels=CHUNK + 50
+        X,
+        y,
+        gp=GaussianProcess(0.3, 0.05),
+        criterion=Stopper(1e-300),
+        seed=0,
+        max_labels=CHUNK + 50,
     )
     assert longer.indices.tolist() == whole.indices.tolist()
 
@@ -170,4 +175,4 @@ def test_no_memory_at_all(monkeypatch):
     X = np.random.default_rng(0).uniform(0, 6, (3000, 2))
     monkeypatch.setattr(memory, "machine", lambda: 1000)
     with pytest.raises(MemoryError, match="enough for about 0 labels"):
-        learn(X, X[:, 0], gp=GaussianProcess(0.3, 0.05), stopper=Stopper(), seed=0)
+        learn(X, X[:, 0], gp=GaussianProcess(0.3, 0.05), criterion=Stopper(), seed=0)

@@ -86,7 +86,7 @@ X = rng.normal(size=(2300, 3))
 y = np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=2300)
 gp = GaussianProcess(1.3, 0.01)
 bounds = [gp.add(x, label) for x, label in zip(X[:333], y[:333])]
-run = learn(X, y, gp=GaussianProcess(1.3, 0.01), stopper=Stopper(1e-300), initial=[0],
+run = learn(X, y, gp=GaussianProcess(1.3, 0.01), criterion=Stopper(1e-300), initial=[0],
             max_labels=100, threads=1)
 numbers = np.concatenate([bounds, run.bounds, *gp.predict(X[400:500], return_var=True)])
 print(hashlib.sha256(numbers.tobytes()).hexdigest())

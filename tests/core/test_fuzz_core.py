@@ -238,11 +238,11 @@ class Public(Stream):
         }
 
     def begin(self):
-        self.stopper = Stopper(**self.settings())
+        self.criterion = Stopper(**self.settings())
         self.twin = Twin(*self.rule())
 
     def rule(self):
-        s = self.stopper
+        s = self.criterion
         return (
             s._level,
             1 if s.sequential else METHODS.index(s.method),
@@ -256,7 +256,7 @@ class Public(Stream):
         )
 
     def check(self):
-        stopper, twin = self.stopper, self.twin
+        stopper, twin = self.criterion, self.twin
         n = len(stopper)
         equal(
             (
@@ -275,43 +275,43 @@ class Public(Stream):
     def push(self):
         value = self.draw()
         self.twin.push(value)
-        equal(self.stopper.push(value), self.twin.stopped_at > 0)
+        equal(self.criterion.push(value), self.twin.stopped_at > 0)
 
     def extend(self):
         values = self.several()
         self.twin.extend(values)
-        equal(self.stopper.extend(values), self.twin.stopped_at or None)
+        equal(self.criterion.extend(values), self.twin.stopped_at or None)
 
     def reset(self):
-        self.stopper.reset()
+        self.criterion.reset()
         self.twin.reset()
 
     def copy(self):
-        before = self.stopper
-        self.stopper = before.copy()
+        before = self.criterion
+        self.criterion = before.copy()
         self.check()
         before.push(1.0)
 
     def dictionary(self):
-        self.stopper = Stopper.from_dict(json.loads(json.dumps(self.stopper.to_dict())))
-        equal(self.stopper.bounds.tolist(), self.twin.values)
+        self.criterion = Stopper.from_dict(json.loads(json.dumps(self.criterion.to_dict())))
+        equal(self.criterion.bounds.tolist(), self.twin.values)
 
     def pickled(self):
-        self.stopper = pickle.loads(pickle.dumps(self.stopper))
-        equal(self.stopper.bounds.tolist(), self.twin.values)
+        self.criterion = pickle.loads(pickle.dumps(self.criterion))
+        equal(self.criterion.bounds.tolist(), self.twin.values)
 
     def refuse(self):
         bad = self.rng.choice(NOT_FINITE)
-        refuses(ValueError, self.stopper.push, bad)
-        refuses(ValueError, self.stopper.extend, [*self.several(), bad])
+        refuses(ValueError, self.criterion.push, bad)
+        refuses(ValueError, self.criterion.extend, [*self.several(), bad])
 
     def verdict(self):
-        verdict, twin = self.stopper.verdict, self.twin
+        verdict, twin = self.criterion.verdict, self.twin
         equal(verdict.stop is True, twin.stopped_at > 0)
         if not twin.stopped_at and len(twin.values) >= 2:
             equal((verdict.n, verdict.n_runs), (len(twin.values), twin.runs))
             equal(verdict.median, twin.median)
-            equal(self.stopper.labels.sum(), twin.above)
+            equal(self.criterion.labels.sum(), twin.above)
 
 
 class Batch(Stream):
@@ -323,7 +323,7 @@ class Batch(Stream):
         rng = self.rng
         settings = Public.settings(self)
         self.batch = StopperBatch(rng.choice((1, 2, 3, 5)), **settings)
-        self.stopper = self.batch._like
+        self.criterion = self.batch._like
         self.twins = [Twin(*Public.rule(self)) for _ in range(len(self.batch))]
 
     @property
@@ -498,7 +498,7 @@ class Rows(Stream):
 
     def rows(self):
         settings = Public.settings(self)
-        self.stopper = Stopper(**settings)
+        self.criterion = Stopper(**settings)
         twins = [Twin(*Public.rule(self)) for _ in range(self.rng.choice((0, 1, 3, 8, 9)))]
         n = self.rng.choice((0, 1, 2, 15, 40))
         for twin in twins:

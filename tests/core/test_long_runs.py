@@ -77,7 +77,7 @@ def test_24000_learning_runs_in_two_threads():
     def some(numbers, out):
         gp, stopper = GaussianProcess(1.3, 0.01), Stopper(1e-3)
         for number in numbers:
-            run = learn(X, y, gp=gp, stopper=stopper, seed=number, max_labels=labels, threads=1)
+            run = learn(X, y, gp=gp, criterion=stopper, seed=number, max_labels=labels, threads=1)
             out[number] = run.bounds.tobytes(), run.n_labels, run.stopped
 
     alone = [None] * runs

@@ -255,8 +255,8 @@ def cross_validation_history(X, y, folds=5):
 def test_learn_shows_each_what_it_goes_by(criterion):
     """The stop and the history are those of the pure functions over the run."""
     X, y = problem()
-    run = learn(X, y, gp=process(), stopper=criterion, seed=3)
-    again = learn(X, y, gp=process(), stopper=FixedBudget(100), seed=3)  # all labels
+    run = learn(X, y, gp=process(), criterion=criterion, seed=3)
+    again = learn(X, y, gp=process(), criterion=FixedBudget(100), seed=3)  # all labels
     assert (again.indices[: run.n_labels] == run.indices).all()
     points, labels = X[again.indices], y[again.indices]
 
@@ -274,7 +274,9 @@ def test_learn_shows_each_what_it_goes_by(criterion):
 
     members = getattr(criterion, "members", (criterion,))
     stops = []
-    for member, seen in zip(members, getattr(run.stopper, "members", (run.stopper,)), strict=True):
+    for member, seen in zip(
+        members, getattr(run.criterion, "members", (run.criterion,)), strict=True
+    ):
         history = histories(member)
         np.testing.assert_allclose(seen.history, history[: len(seen.history)], rtol=1e-8)
         if isinstance(member, Stopper):
@@ -297,17 +299,17 @@ def test_simulate_agrees_with_learn():
     X, y = problem(120)
     criteria = all_criteria(TEST)
     result = simulate(
-        X, y, gp=process(), criteria=criteria, stopper=MaxVariance(0.2) | FixedBudget(30),
+        X, y, gp=process(), criteria=criteria, criterion=MaxVariance(0.2) | FixedBudget(30),
         n_runs=5, pool_size=40, test=TEST, seed=4,
     )  # fmt: skip
     for run in range(5):
         rows = result.pool(run)
         for j, criterion in enumerate([*criteria, MaxVariance(0.2) | FixedBudget(30)]):
-            one = learn(X[rows], y[rows], gp=process(), stopper=criterion, initial=[0])
+            one = learn(X[rows], y[rows], gp=process(), criterion=criterion, initial=[0])
             stops = result.criteria_stops[run, j] if j < 6 else result.stopped_at[run]
             assert stops == (one.stopped_at or -1)
             if j < 4:
-                history = one.stopper.history
+                history = one.criterion.history
                 got = result.history(j)[run, : len(history)]
                 np.testing.assert_allclose(got, history, rtol=1e-8)
     assert (result.history(5) == result.bounds).all()
@@ -326,15 +328,15 @@ def test_ground_truth_of_a_runs_own_test_set():
         left = np.setdiff1d(np.arange(90), rows)
         one = learn(
             X[rows], y[rows], gp=process(), initial=[0],
-            stopper=GroundTruth(X[left], y[left], 15.0),
+            criterion=GroundTruth(X[left], y[left], 15.0),
         )  # fmt: skip
         assert result.criteria_stops[run, 0] == one.stopped_at
         n = len(one.bounds)
-        np.testing.assert_allclose(result.history(0)[run, :n], one.stopper.history, rtol=1e-9)
+        np.testing.assert_allclose(result.history(0)[run, :n], one.criterion.history, rtol=1e-9)
     with pytest.raises(ValueError, match="`X_test` must be given if there is no `test`"):
         simulate(X, y, gp=process(), criteria=[GroundTruth(None, None, 1.0)], n_runs=2, test=None)
     with pytest.raises(ValueError, match="`X_test` must be given outside `simulate`"):
-        learn(X, y, gp=process(), stopper=GroundTruth(None, None, 1.0))
+        learn(X, y, gp=process(), criterion=GroundTruth(None, None, 1.0))
 
 
 def test_same_digits_for_any_number_of_threads(tmp_path):
@@ -362,8 +364,8 @@ def test_same_digits_for_any_number_of_threads(tmp_path):
 @pytest.mark.parametrize("criterion", all_criteria(TEST), ids=names(all_criteria(TEST)))
 def test_snapshots(criterion):
     X, y = problem()
-    run = learn(X, y, gp=process(), stopper=criterion, max_labels=6, seed=3)
-    seen = run.stopper
+    run = learn(X, y, gp=process(), criterion=criterion, max_labels=6, seed=3)
+    seen = run.criterion
     for twin in (
         Criterion.from_dict(json.loads(json.dumps(seen.to_dict(), allow_nan=False))),
         pickle.loads(pickle.dumps(seen)),
@@ -500,7 +502,7 @@ def test_criteria_of_the_related_work_in_learn(criterion):
     X = rng.uniform(0, 2, size=(40, 1))
     y = np.where(np.sin(np.pi * X[:, 0]) > 0, 1, 0)
     model = LaplaceClassifier(0.4, amplitude=9.0)
-    run = learn(X, y, gp=model, stopper=criterion, initial=4, seed=0)
+    run = learn(X, y, gp=model, criterion=criterion, initial=4, seed=0)
     assert run.stopped
     by_hand, model = criterion.copy(), model.copy()
     for t, index in enumerate(run.indices.tolist()):
@@ -515,14 +517,14 @@ def test_criteria_of_the_related_work_in_learn(criterion):
             left = np.setdiff1d(np.arange(40), run.indices[: t + 1])
             stop = by_hand.update(model.predict_proba(X[left]))
         assert stop is (t + 1 == run.n_labels)
-    np.testing.assert_allclose(run.stopper.history, by_hand.history, rtol=1e-9)
+    np.testing.assert_allclose(run.criterion.history, by_hand.history, rtol=1e-9)
 
 
 def test_classes_are_for_classifiers():
     X, y = problem(20)
     for criterion in (StabilizingPredictions(), MaxUncertainty(0.1)):
         with pytest.raises(TypeError, match="goes by predicted classes: it needs a classifier"):
-            learn(X, y, gp=process(), stopper=criterion)
+            learn(X, y, gp=process(), criterion=criterion)
         with pytest.raises(TypeError, match="goes by predicted classes: it needs a classifier"):
             simulate(X, y, gp=process(), criteria=[criterion], n_runs=2)
 

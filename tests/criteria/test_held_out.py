@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, LaplaceClassifier, StillToCome, learn
+from fastal import GaussianProcess, LaplaceClassifier, MovementBelow, learn
 from fastal.criteria import LeaveOneOut, leave_one_out
 
 RNG = np.random.default_rng(11)
@@ -56,7 +56,7 @@ def test_labels_with_noise_of_their_own():
 def test_a_run_with_refits():
     X = RNG.uniform(-3, 3, (40, 2))
     y = 1e4 * (5 + np.sin(X[:, 0])) + RNG.standard_normal(40)
-    run = learn(X, y, stopper=StillToCome(0.05), max_labels=25, seed=0)
+    run = learn(X, y, criterion=MovementBelow(0.05), max_labels=25, seed=0)
     found = leave_one_out(run.gp)
     noise = np.full(run.n_labels, run.gp.noise)
     mean, var = refitted(run.gp, X[run.indices], run.labels, noise)

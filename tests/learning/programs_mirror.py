@@ -5,7 +5,7 @@ import math
 import numpy as np
 from dense_twin import DenseTwin, covariance
 from scipy.linalg import solve
-from twins.stopping import still_to_come, window_of
+from twins.stopping import movement_left, window_of
 
 EPS = np.finfo(float).eps
 ROUNDINGS = 30  # of a covariance
@@ -96,7 +96,7 @@ class Mirror:
         found = []
         if not len(bounds):
             return found
-        left, errors = still_to_come(bounds, n), self.left_errors()
+        left, errors = movement_left(bounds, n), self.left_errors()
         for t in range(len(bounds) if first is None else first, len(bounds) + 1):
             w = window_of(t)
             if t >= n or (t > w and left[t - 1] <= self.share):
@@ -229,7 +229,7 @@ class Mirror:
             return
         if learner is None or not len(learner.pending):
             assert len(self.rows) < self.due(), f"a fit was due at {self.due()} labels"
-        at = run.stopper.stopped_at
+        at = run.criterion.stopped_at
         if self.unsure and at != self.stop:
             CLOSEST["unsure stops"] = CLOSEST.get("unsure stops", 0) + 1
             self.stop = at
@@ -237,10 +237,10 @@ class Mirror:
         assert at == self.stop, (
             f"stopped at {at} bounds, the twin at {self.stop} (horizon {self.horizon})"
         )
-        assert len(run.stopper) == len(self.bounds)
+        assert len(run.criterion) == len(self.bounds)
         if self.stop is None and len(self.bounds):
-            left = still_to_come(self.bounds, self.horizon)[-1]
-            apart(run.stopper.left, left, self.left_errors()[-1], "left")
+            left = movement_left(self.bounds, self.horizon)[-1]
+            apart(run.criterion.left, left, self.left_errors()[-1], "left")
 
 
 def close(what, errors, allowed):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from programs_mirror import Mirror
 
-from fastal import GaussianProcess, StillToCome
+from fastal import GaussianProcess, MovementBelow
 
 # Borders of the code: which selection a pool gets, its stages, chunks and panels.
 POOLS = {
@@ -98,7 +98,7 @@ class Problem:
         share = float(rng.choice([1e-6, 0.02, 0.1, 0.3]))
         acquisition = "random" if rng.random() < 0.1 else "max_variance"
         self.options = {
-            "gp": gp, "stopper": StillToCome(share), "initial": n_initial if given is None else given,
+            "gp": gp, "criterion": MovementBelow(share), "initial": n_initial if given is None else given,
             "max_labels": None if whole else self.most, "seed": int(rng.integers(1000)),
             "acquisition": acquisition, "refit": refit,
         }  # fmt: skip

@@ -23,7 +23,7 @@ def test_an_oracle_that_tells():
 
     with pytest.raises(RuntimeError, match="has a label already, told by a callback") as caught:
         learn(
-            X, oracle, gp=GaussianProcess(1.0, 0.1), stopper=Stopper(), seed=0,
+            X, oracle, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), seed=0,
             on_label=lambda learner: kept or kept.append(learner),
         )  # fmt: skip
     run = caught.value.run
@@ -52,17 +52,17 @@ def test_oracles_and_callbacks_may_read():
         return var
 
     run = learn(
-        X, oracle, gp=GaussianProcess(1.0, 0.1), stopper=Stopper(), seed=0, on_label=look,
+        X, oracle, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), seed=0, on_label=look,
         max_labels=12, acquisition=acquisition,
     )  # fmt: skip
     assert run.n_labels == 12
     for one in runs:
         n = one.n_labels
         assert one.indices.tolist() == run.indices[:n].tolist()
-        assert one.stopper.bounds.tolist() == one.bounds.tolist() == run.bounds[: n - 1].tolist()
+        assert one.criterion.bounds.tolist() == one.bounds.tolist() == run.bounds[: n - 1].tolist()
     kept[0].max_labels = 30
     kept[0].tell(0.0)
-    assert (run.n_labels, len(run.stopper)) == (12, 11)  # later labels do not change it
+    assert (run.n_labels, len(run.criterion)) == (12, 11)  # later labels do not change it
 
 
 def test_an_acquisition_that_tells():
@@ -70,7 +70,7 @@ def test_an_acquisition_that_tells():
         learner.tell(0.0)
 
     learner = ActiveLearner(
-        X, gp=GaussianProcess(1.0, 0.1), stopper=Stopper(), acquisition=acquisition, seed=0
+        X, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), acquisition=acquisition, seed=0
     )
     learner.tell(0.5)
     with pytest.raises(RuntimeError, match="cannot be changed again from within"):
@@ -90,7 +90,7 @@ def test_two_threads_in_one_learner():
         return var
 
     learner = ActiveLearner(
-        X, gp=GaussianProcess(1.0, 0.1), stopper=Stopper(), acquisition=acquisition, seed=0
+        X, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), acquisition=acquisition, seed=0
     )
     learner.tell(0.5)
     thread = threading.Thread(target=learner.ask)
@@ -106,7 +106,9 @@ def test_two_threads_in_one_learner():
 
 
 def test_a_run_that_is_resumed_from_within():
-    run = learn(X, np.sin(X), gp=GaussianProcess(1.0, 0.1), stopper=Stopper(), max_labels=5, seed=0)
+    run = learn(
+        X, np.sin(X), gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), max_labels=5, seed=0
+    )
 
     def oracle(index, x):
         with pytest.raises(RuntimeError, match="the run is going on already"):
@@ -137,7 +139,7 @@ class Interrupting(FixedBudget):
 
 @pytest.mark.parametrize("gp", [None, GaussianProcess(1.0, 0.1)])
 def test_a_label_that_was_told_survives_ctrl_c(gp):
-    learner = ActiveLearner(X, gp=gp, stopper=Interrupting(20), initial=5, seed=0)
+    learner = ActiveLearner(X, gp=gp, criterion=Interrupting(20), initial=5, seed=0)
     told = []
 
     def label():
@@ -166,10 +168,10 @@ def test_labels_survive_ctrl_c_in_an_oracle(at):
         return told[-1][1]
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        learn(X, oracle, stopper=Stopper(), initial=5, seed=0)
+        learn(X, oracle, criterion=Stopper(), initial=5, seed=0)
     run = caught.value.run
     assert list(zip(run.indices.tolist(), run.labels.tolist(), strict=True)) == told
-    expected = learn(X, np.sin(X), stopper=Stopper(), initial=5, seed=0)
+    expected = learn(X, np.sin(X), criterion=Stopper(), initial=5, seed=0)
     assert (run.resume(np.sin(X)).indices == expected.indices).all()
 
 
@@ -179,7 +181,7 @@ def test_an_error_in_a_panel_shared_out(monkeypatch):
     monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 10, (1300, 2)), rng.normal(size=1300)
-    settings = {"gp": GaussianProcess(0.5, 0.1), "stopper": Stopper(alpha=1e-12), "seed": 0}
+    settings = {"gp": GaussianProcess(0.5, 0.1), "criterion": Stopper(alpha=1e-12), "seed": 0}
     alone = learn(X, y, max_labels=60, threads=1, **settings)
     complete = selection_lazy.complete_blocks
     calls = itertools.count()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import ActiveLearner, FixedBudget, GaussianProcess, StillToCome, Stopper
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, MovementBelow, Stopper
 from fastal.learning import choose
 
 
@@ -20,8 +20,8 @@ class Day:
         self.X = rng.uniform(0, 4, (int(rng.integers(12, 30)), int(rng.integers(1, 4))))
         self.given, self.acquisition = gp, acquisition
         stopper = [
-            StillToCome(0.1), Stopper(0.05), StillToCome(0.1) | FixedBudget(14),
-            StillToCome(0.2) & Stopper(0.5),
+            MovementBelow(0.1), Stopper(0.05), MovementBelow(0.1) | FixedBudget(14),
+            MovementBelow(0.2) & Stopper(0.5),
         ][int(rng.integers(4))]  # fmt: skip
         self.initial = int(rng.integers(5, 8))
         self.rows, self.labels, self.noises, self.skipped = [], {}, {}, []
@@ -29,11 +29,11 @@ class Day:
         for row in known.tolist():
             self.note(row, self.label())
         self.learner = ActiveLearner(
-            self.X, gp=gp, stopper=stopper, initial=self.initial, seed=seed,
+            self.X, gp=gp, criterion=stopper, initial=self.initial, seed=seed,
             acquisition=acquisition, refit=None if gp is None or rng.random() < 0.5 else 1.3,
             known=(known, [self.labels[row] for row in known.tolist()]),
         )  # fmt: skip
-        self.stopped_at = self.learner.stopper.stopped_at
+        self.stopped_at = self.learner.criterion.stopped_at
 
     def label(self):
         return float(self.rng.normal(3.0, 1.0))
@@ -157,13 +157,13 @@ class Day:
         assert one.most_labels == len(self.X) - len(self.skipped)
         n_bounds = max(0, len(self.rows) - self.initial) if one.prior is not None else 0
         assert len(one.bounds) == n_bounds
-        members = getattr(one.stopper, "members", [one.stopper])
+        members = getattr(one.criterion, "members", [one.criterion])
         for member in members:
             if not isinstance(member, FixedBudget):
                 np.testing.assert_allclose(member.bounds, one.bounds, rtol=1e-9, atol=1e-12)
         if self.stopped_at is not None:  # for ever
-            assert one.stopper.stopped_at == self.stopped_at
-        self.stopped_at = one.stopper.stopped_at
+            assert one.criterion.stopped_at == self.stopped_at
+        self.stopped_at = one.criterion.stopped_at
         if one._refits is not None:
             counts = [fit.n_labels for fit in one.refits]
             assert counts == sorted(counts)

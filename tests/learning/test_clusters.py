@@ -21,7 +21,7 @@ from fastal import (
     GaussianProcess,
     LaplaceClassifier,
     MaxVariance,
-    StillToCome,
+    MovementBelow,
     Stopper,
     learn,
 )
@@ -107,8 +107,8 @@ def test_oracles_criteria_random_choice_and_odd_pools(client):
         np.testing.assert_array_equal(x, X[index])
         return y[index]
 
-    for stopper in (Stopper(), MaxVariance(0.02), StillToCome(0.05)):
-        settings = {"gp": GP, "stopper": stopper, "max_labels": 40, "seed": 3}
+    for stopper in (Stopper(), MaxVariance(0.02), MovementBelow(0.05)):
+        settings = {"gp": GP, "criterion": stopper, "max_labels": 40, "seed": 3}
         expected = learn(X, y, **settings)
         assert_same_run(learn(D, y, **settings), expected)
         assert_same_run(learn(D[:, 0], oracle, **settings), expected)
@@ -132,13 +132,13 @@ def test_hyper_parameters_learnt_on_the_way(client):
     D = da.from_array(X, chunks=(600, 2))
     test = X[:50], y[:50]
     for more in ({}, {"gp": GaussianProcess([1.0, 100.0, 1.0], 0.01), "refit": 1.5}):
-        settings = {"stopper": FixedBudget(50), "max_labels": 50, "seed": 2, "test": test} | more
+        settings = {"criterion": FixedBudget(50), "max_labels": 50, "seed": 2, "test": test} | more
         run, expected = learn(D, y, **settings), learn(X, y, **settings)
         assert_same_run(run, expected)
         assert len(run.refits) == len(expected.refits) > 3
         np.testing.assert_allclose(run.errors, expected.errors, rtol=1e-9)
     # a criterion that has to be asked in Python once there is a model
-    settings = {"stopper": MaxVariance(0.02), "max_labels": 60, "seed": 2}
+    settings = {"criterion": MaxVariance(0.02), "max_labels": 60, "seed": 2}
     expected = learn(X, y, **settings)
     assert expected.stopped
     assert_same_run(learn(D, y, **settings), expected)
@@ -149,7 +149,7 @@ def test_ask_and_tell_and_keep(client, monkeypatch):
     monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # as on workers: the digits are the same then
     X, y = problem(3000)
     D = da.from_array(X, chunks=800)
-    settings = {"gp": GP, "stopper": FixedBudget(80), "seed": 0, "initial": 3}
+    settings = {"gp": GP, "criterion": FixedBudget(80), "seed": 0, "initial": 3}
     here, there = ActiveLearner(X, **settings), ActiveLearner(D, **settings)
     for k in range(12):
         rows = here.ask(7)
@@ -187,7 +187,11 @@ def actors(client):
 
 def test_the_pool_stays_where_it_is_and_goes_when_the_run_goes(client, monkeypatch):
     X, y = problem(9000, ties="grid")
-    settings = BUDGET | {"stopper": FixedBudget(70), "max_labels": 70, "test": (X[:9] + 0.1, y[:9])}
+    settings = BUDGET | {
+        "criterion": FixedBudget(70),
+        "max_labels": 70,
+        "test": (X[:9] + 0.1, y[:9]),
+    }
     expected = learn_lazily(monkeypatch, X, y, **settings)
 
     def refuse(*_, **__):
@@ -233,7 +237,7 @@ def test_the_pool_stays_where_it_is_and_goes_when_the_run_goes(client, monkeypat
 
 def test_ctrl_c_while_workers_are_waited_for(client, monkeypatch):
     X, y = problem(4100)
-    settings = BUDGET | {"stopper": FixedBudget(80), "max_labels": 80}
+    settings = BUDGET | {"criterion": FixedBudget(80), "max_labels": 80}
     calling, calls = pool_module.DaskPool._calls, []
 
     def interrupt(self, wanted):
@@ -270,7 +274,7 @@ def test_what_does_not_work_is_refused_by_name(client):
     with pytest.raises(TypeError, match=r"`gp` must be a GaussianProcess .* dask array"):
         learn(D, y > 0, **BUDGET | {"gp": LaplaceClassifier()})
     with pytest.raises(TypeError, match=r"`extend_pool` .* dask array"):
-        ActiveLearner(D, gp=GP, stopper=Stopper()).extend_pool(X[:3])
+        ActiveLearner(D, gp=GP, criterion=Stopper()).extend_pool(X[:3])
     for bad, said in [
         (D[D[:, 0] > 0], "known sizes"),
         (D[:, :, None], "shape"),
@@ -301,7 +305,7 @@ def learn_lazily(monkeypatch, X, y, **settings):
 def learn_among_kills(client, seed, labels, kills, monkeypatch):
     """Kill workers at random moments: while rows are read, in a round, or between two."""
     X, y = problem(6001, seed=seed)
-    settings = BUDGET | {"stopper": FixedBudget(labels), "max_labels": labels}
+    settings = BUDGET | {"criterion": FixedBudget(labels), "max_labels": labels}
     expected = learn_lazily(monkeypatch, X, y, **settings)
     draws = np.random.default_rng(seed)
     calls, calling = [], pool_module.DaskPool._calls
@@ -338,14 +342,16 @@ def test_many_workers_are_killed(client, seed, monkeypatch):
 def test_a_client_that_was_closed(cluster):
     X, y = problem(9000)
     with distributed.Client(cluster):
-        learner = ActiveLearner(da.from_array(X, chunks=900), gp=GP, stopper=FixedBudget(9), seed=0)
+        learner = ActiveLearner(
+            da.from_array(X, chunks=900), gp=GP, criterion=FixedBudget(9), seed=0
+        )
         for _ in range(5):
             learner.tell(y[learner.ask()])
     with pytest.raises(ConnectionError, match="client was closed"):
         learner.tell(0.0, index=int(np.setdiff1d(np.arange(9000), learner._selection._here)[0]))
     run = learner.run()
     assert run.n_labels == 5
-    settings = {"gp": GP, "stopper": FixedBudget(9), "seed": 0, "max_labels": 9}
+    settings = {"gp": GP, "criterion": FixedBudget(9), "seed": 0, "max_labels": 9}
     assert_same_run(run.resume(y, X=X, max_labels=9), learn(X, y, **settings))
 
 
@@ -366,7 +372,7 @@ def test_rows_that_cannot_be_read(client):
     try:
         D = da.from_delayed(dask.delayed(no_rows)(), (3000, 2), float)
         with pytest.raises(FileNotFoundError, match="no such pool"):
-            ActiveLearner(D, gp=GP, stopper=FixedBudget(9), seed=0)
+            ActiveLearner(D, gp=GP, criterion=FixedBudget(9), seed=0)
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
@@ -379,7 +385,7 @@ def test_rows_that_are_not_the_same_when_read_again(client):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         D = da.from_delayed(dask.delayed(random_rows)(), (3000, 2), float)
-        learner = ActiveLearner(D, gp=GP, stopper=FixedBudget(9), seed=0)
+        learner = ActiveLearner(D, gp=GP, criterion=FixedBudget(9), seed=0)
         learner.tell(0.0)
         owner = learner.points._parts[0].address
         os.kill(client.run(os.getpid, workers=[owner])[owner], signal.SIGKILL)
@@ -404,7 +410,7 @@ def test_the_scheduler_is_lost(tmp_path, request):
     import dask
 
     X, y = problem(4100)
-    settings = BUDGET | {"stopper": FixedBudget(200), "max_labels": 200}
+    settings = BUDGET | {"criterion": FixedBudget(200), "max_labels": 200}
     expected = learn(X, y, **settings)
     file = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "dask"]

@@ -13,7 +13,7 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
-    StillToCome,
+    MovementBelow,
     Stopper,
     StopperBatch,
     learn,
@@ -35,7 +35,7 @@ CRITERIA = {
     "variance": lambda: MaxVariance(0.25),
     "either": lambda: Stopper() | MaxVariance(0.25),
     "either and a budget": lambda: MaxVariance(1e-9) | FixedBudget(20) | Stopper(1e-300),
-    "both": lambda: MaxVariance(0.4) & MinLabels(15) & StillToCome(0.3),
+    "both": lambda: MaxVariance(0.4) & MinLabels(15) & MovementBelow(0.3),
     "nested": lambda: (FixedBudget(12) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
     "none stops": lambda: MaxVariance(1e-12),
 }
@@ -52,7 +52,7 @@ def _same(a, b):
     np.testing.assert_array_equal(a.bounds, b.bounds)
     assert a.stopped_at == b.stopped_at
     assert str(a.verdict) == str(b.verdict)
-    assert json.dumps(a.stopper.to_dict()) == json.dumps(b.stopper.to_dict())
+    assert json.dumps(a.criterion.to_dict()) == json.dumps(b.criterion.to_dict())
 
 
 @pytest.fixture
@@ -76,9 +76,9 @@ def steps(monkeypatch):
 def test_compiled_and_asked_in_python(name, n, steps):
     X, y = _data(n)
     arguments = {"gp": GP, "seed": 1, "max_labels": min(n, 90)}
-    fast = learn(X, y, stopper=CRITERIA[name](), threads=1, **arguments)
+    fast = learn(X, y, criterion=CRITERIA[name](), threads=1, **arguments)
     assert steps == []
-    slow = learn(X, y, stopper=CRITERIA[name](), on_label=lambda _: None, **arguments)
+    slow = learn(X, y, criterion=CRITERIA[name](), on_label=lambda _: None, **arguments)
     assert steps
     _same(fast, slow)
 
@@ -89,17 +89,17 @@ def test_panels_that_are_left_to_threads(labels):
     # with several threads a label waits for its panel before its variance is known
     X, y = _data(2_300)
     one, two = (
-        learn(X, y, gp=GP, stopper=MaxVariance(0.01), seed=1, max_labels=labels, threads=threads)
+        learn(X, y, gp=GP, criterion=MaxVariance(0.01), seed=1, max_labels=labels, threads=threads)
         for threads in (1, 2)
     )
     _same(one, two)
-    assert len(two.stopper.history) == labels - 1
+    assert len(two.criterion.history) == labels - 1
 
 
 @pytest.mark.parametrize("name", ["variance", "nested"])
 def test_resumed(name):
     X, y = _data(100 if JIT else 30)
-    arguments = {"gp": GP, "stopper": CRITERIA[name](), "seed": 2}
+    arguments = {"gp": GP, "criterion": CRITERIA[name](), "seed": 2}
     whole = learn(X, y, max_labels=len(y) // 2, **arguments)
     parts = learn(X, y, max_labels=len(y) // 4, **arguments)
     if not parts.stopped:
@@ -118,7 +118,7 @@ def test_resumed(name):
 @pytest.mark.parametrize("name", ["variance", "either"])
 def test_with_fits_on_the_way(name, acquisition):
     X, y = _data(60)
-    arguments = {"stopper": CRITERIA[name](), "seed": 3, "acquisition": acquisition}
+    arguments = {"criterion": CRITERIA[name](), "seed": 3, "acquisition": acquisition}
     for gp in (None, GP):
         fast = learn(X, y, gp=gp, refit=1.3, **arguments)
         slow = learn(X, y, gp=gp, refit=1.3, on_label=lambda _: None, **arguments)
@@ -127,14 +127,14 @@ def test_with_fits_on_the_way(name, acquisition):
 
 def test_the_variance_is_that_of_the_process():
     X, y = _data(30)
-    run = learn(X, y, gp=GP, stopper=MaxVariance(1e-9), seed=0)
+    run = learn(X, y, gp=GP, criterion=MaxVariance(1e-9), seed=0)
     gp = GP.copy()
     for t, i in enumerate(run.indices):
         gp.add(X[i], y[i])
         left = np.setdiff1d(np.arange(30), run.indices[: t + 1])
         largest = gp.predict(X[left], return_var=True)[1].max() if len(left) else 0.0
         if t >= run.n_initial:
-            got = run.stopper.history[t - run.n_initial]
+            got = run.criterion.history[t - run.n_initial]
             assert got == pytest.approx(largest, rel=1e-9, abs=1e-12)
 
 
@@ -143,7 +143,7 @@ def test_simulations_stop_where_the_finished_run_does(size):
     X, y = _data(2 * size)
     arguments = {"gp": GP, "n_runs": 3, "pool_size": size, "max_labels": 50 if JIT else 15}
     for make in (lambda: MaxVariance(0.5), lambda: MaxVariance(0.55) | FixedBudget(30)):
-        stopped = simulate(X, y, stopper=make(), test=None, **arguments)
+        stopped = simulate(X, y, criterion=make(), test=None, **arguments)
         judged = simulate(X, y, criteria=[make()], test=None, **arguments)
         expected = judged.criteria_stops[:, 0]
         np.testing.assert_array_equal(stopped.stopped_at, expected)
@@ -154,17 +154,17 @@ def test_simulations_stop_where_the_finished_run_does(size):
 
 def test_a_rule_that_asks_for_variances_takes_no_streams_of_bounds():
     for criterion in (MaxVariance(0.1), Stopper() | MaxVariance(0.1)):
-        with pytest.raises(TypeError, match="must be a Stopper, a StillToCome or a budget"):
+        with pytest.raises(TypeError, match="must be a Stopper, a MovementBelow or a budget"):
             stopping_time(np.ones(20), criterion=criterion)
-        with pytest.raises(TypeError, match="must be a Stopper, a StillToCome or a budget"):
+        with pytest.raises(TypeError, match="must be a Stopper, a MovementBelow or a budget"):
             StopperBatch(2, criterion=criterion)
 
 
 @pytest.mark.parametrize("name", ["variance", "nested"])
 def test_what_a_loop_has_is_no_state(name):
     X, _ = _data(40)
-    learner = ActiveLearner(X, gp=GP, stopper=CRITERIA[name](), seed=0)
-    criterion = learner.stopper
+    learner = ActiveLearner(X, gp=GP, criterion=CRITERIA[name](), seed=0)
+    criterion = learner.criterion
     before = json.dumps(criterion.to_dict())
     rule = criterion.compiled_in(learner)
     assert rule.stopped_at == 0
@@ -189,7 +189,7 @@ def test_ctrl_c_while_a_label_waits_for_its_panel(monkeypatch):
     X, y = _data(2_300)
     arguments = {"gp": GP, "seed": 1, "max_labels": 70, "threads": 2}
     rule = MaxVariance(0.01) | Stopper(1e-300)
-    whole = learn(X, y, stopper=rule, **arguments)
+    whole = learn(X, y, criterion=rule, **arguments)
     calls, plain = [], LazySelection._complete_panel
 
     def interrupted(self, share_out):
@@ -200,10 +200,10 @@ def test_ctrl_c_while_a_label_waits_for_its_panel(monkeypatch):
 
     monkeypatch.setattr(LazySelection, "_complete_panel", interrupted)
     with pytest.raises(KeyboardInterrupt) as info:
-        learn(X, y, stopper=rule, **arguments)
+        learn(X, y, criterion=rule, **arguments)
     run = info.value.run
     assert 1 < run.n_labels < 70
-    assert [len(part) for part in run.stopper.history] == [run.n_labels - 1] * 2
+    assert [len(part) for part in run.criterion.history] == [run.n_labels - 1] * 2
     _same(whole, run.resume())
 
 
@@ -234,13 +234,13 @@ def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
     monkeypatch.setattr(protocol, "_noted", set())
     X, y = _data(30)
     with caplog.at_level(logging.INFO, logger="fastal"):
-        learn(X, y, gp=GP, stopper=Stopper() | MaxVariance(0.1), seed=0)
+        learn(X, y, gp=GP, criterion=Stopper() | MaxVariance(0.1), seed=0)
         assert stepping_out(caplog) == []
         for _ in range(2):
-            assert learn(X, y, gp=GP, stopper=Patient() | Stopper(), seed=0).n_labels == 11
-            learn(X, y, gp=GP, stopper=CrossValidation(-9.0), seed=0, max_labels=12)
+            assert learn(X, y, gp=GP, criterion=Patient() | Stopper(), seed=0).n_labels == 11
+            learn(X, y, gp=GP, criterion=CrossValidation(-9.0), seed=0, max_labels=12)
         # whoever looks at each label has stepped out already
-        learn(X, y, gp=GP, stopper=MaxVariance(0.1), seed=0, on_label=lambda _: None)
+        learn(X, y, gp=GP, criterion=MaxVariance(0.1), seed=0, on_label=lambda _: None)
     said = stepping_out(caplog)
     assert [record.levelname for record in said] == ["INFO", "INFO"]
     assert [record.getMessage().split()[0] for record in said] == ["Patient", "CrossValidation"]
@@ -249,11 +249,11 @@ def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
 def test_ask_and_tell_is_the_same_as_the_loop():
     X, y = _data(40)
     for make in (CRITERIA["variance"], CRITERIA["nested"]):
-        run = learn(X, y, gp=GP, stopper=make(), seed=5)
-        learner = ActiveLearner(X, gp=GP, stopper=make(), seed=5)
+        run = learn(X, y, gp=GP, criterion=make(), seed=5)
+        learner = ActiveLearner(X, gp=GP, criterion=make(), seed=5)
         while not learner.finished:
             learner.tell(y[learner.ask()])
-        assert json.dumps(learner.stopper.to_dict()) == json.dumps(run.stopper.to_dict())
+        assert json.dumps(learner.criterion.to_dict()) == json.dumps(run.criterion.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -267,6 +267,6 @@ def test_ask_and_tell_is_the_same_as_the_loop():
 )
 def test_a_learner_says_whether_it_needs_python(criterion, acquisition, said):
     learner = ActiveLearner(
-        np.arange(9.0), gp=GaussianProcess(), stopper=criterion, acquisition=acquisition
+        np.arange(9.0), gp=GaussianProcess(), criterion=criterion, acquisition=acquisition
     )
     assert learner.compilable is said

@@ -171,7 +171,7 @@ def test_rows_have_the_same_digits_however_they_are_computed():
 def test_copies_of_a_lazy_selection_have_chunks_of_their_own(monkeypatch):
     monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # lazy from the first label on
     X, y = problem(2100)
-    learner = ActiveLearner(X, gp=GP, stopper=FixedBudget(100), seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=FixedBudget(100), seed=0)
     for _ in range(30):
         learner.tell(y[learner.ask()])
     for other in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
@@ -182,7 +182,7 @@ def test_copies_of_a_lazy_selection_have_chunks_of_their_own(monkeypatch):
 
 def test_a_point_out_of_turn_stays_when_all_labels_are_taken_anew():
     X, y = problem(300)
-    learner = ActiveLearner(X, gp=GP, stopper=FixedBudget(100), seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=FixedBudget(100), seed=0)
     for _ in range(10):
         learner.tell(y[learner.ask()])
     out = int(np.flatnonzero(learner.unlabelled)[-1])

@@ -94,7 +94,7 @@ def test_a_run_takes_either_way(refit, monkeypatch):
     Z, y = data(40)
     test = data(30, seed=4)
     settings = {
-        "stopper": FixedBudget(30),
+        "criterion": FixedBudget(30),
         "max_labels": 30,
         "seed": 0,
         "refit": refit,

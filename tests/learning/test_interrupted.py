@@ -38,7 +38,7 @@ def test_a_large_pool_interrupted_while_it_is_labelled(threads):
     X = rng.uniform(0, 1, (20_000, 3))
     y = np.sin(7 * X).sum(axis=1) + 0.1 * rng.standard_normal(20_000)
     settings = {
-        "gp": GaussianProcess(0.3, 0.01), "stopper": Stopper(1e-300), "seed": 0, "max_labels": 100,
+        "gp": GaussianProcess(0.3, 0.01), "criterion": Stopper(1e-300), "seed": 0, "max_labels": 100,
         "threads": threads,
     }  # fmt: skip
     whole = learn(X, y, **settings)

@@ -15,7 +15,7 @@ from fastal import (
     GaussianProcess,
     LaplaceClassifier,
     MaxVariance,
-    StillToCome,
+    MovementBelow,
     Stopper,
     learn,
 )
@@ -46,7 +46,7 @@ def told(learner, y, n):
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_batch_is_many_questions(gp, acquisition, skips):
     X, y = problem(60)
-    settings = {"gp": gp, "stopper": NEVER, "acquisition": acquisition, "seed": 3, "initial": 6}
+    settings = {"gp": gp, "criterion": NEVER, "acquisition": acquisition, "seed": 3, "initial": 6}
     batch, single = (ActiveLearner(X, **settings) for _ in range(2))
     told(batch, y, 14)
     told(single, y, 14)
@@ -71,25 +71,25 @@ def test_a_batch_is_many_questions(gp, acquisition, skips):
 
 def test_the_first_batch():
     X, y = problem(60)
-    with_gp = ActiveLearner(X, gp=GP, stopper=NEVER, initial=3, seed=1)
-    single = ActiveLearner(X, gp=GP, stopper=NEVER, initial=3, seed=1)
+    with_gp = ActiveLearner(X, gp=GP, criterion=NEVER, initial=3, seed=1)
+    single = ActiveLearner(X, gp=GP, criterion=NEVER, initial=3, seed=1)
     rows = with_gp.ask(7)
     for row in rows:
         assert single.ask() == row
         single.tell(y[row])
-    learner = ActiveLearner(X, stopper=NEVER, seed=1)
+    learner = ActiveLearner(X, criterion=NEVER, seed=1)
     rows = learner.ask(12)
     assert rows[:5].tolist() == learner.initial_rows.tolist()
     assert len(set(rows.tolist())) == 12
     learner.tell(y[rows])
     assert learner.n_initial == 5
-    assert len(learner.bounds) == len(learner.stopper.bounds) == 7
+    assert len(learner.bounds) == len(learner.criterion.bounds) == 7
     assert [fit.n_labels for fit in learner.refits] == [12]
 
 
 def test_asking_again():
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 5)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 5)
     assert learner.pending.tolist() == []
     rows = learner.ask(4)
     assert learner.ask(4).tolist() == rows.tolist() == learner.pending.tolist()
@@ -110,7 +110,7 @@ def test_asking_again():
 
 def test_fewer_are_left():
     X, y = problem(12)
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 9)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 9)
     rows = learner.ask(10)
     assert len(rows) == 3
     assert learner.ask(10).tolist() == rows.tolist()
@@ -118,7 +118,7 @@ def test_fewer_are_left():
     assert learner.finished
     with pytest.raises(ValueError, match="all 12 points of the pool are labelled"):
         learner.ask(2)
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0, max_labels=7), y, 6)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0, max_labels=7), y, 6)
     assert len(learner.ask(3)) == 1
 
 
@@ -126,8 +126,8 @@ def test_a_choice_that_looks_at_labels():
     X, y = problem()
     signs = (y > 4.5).astype(float)
     for learner in (
-        ActiveLearner(X, gp=GP, stopper=NEVER, acquisition=lambda m, v: v, seed=0),
-        ActiveLearner(X, gp=LaplaceClassifier(1.0), stopper=Stopper(), seed=0),
+        ActiveLearner(X, gp=GP, criterion=NEVER, acquisition=lambda m, v: v, seed=0),
+        ActiveLearner(X, gp=LaplaceClassifier(1.0), criterion=Stopper(), seed=0),
     ):
         learner.tell(signs[learner.ask()])
         with pytest.raises(
@@ -135,16 +135,18 @@ def test_a_choice_that_looks_at_labels():
         ):
             learner.ask(3)
         assert len(learner.ask(1)) == 1
-    learner = ActiveLearner(X, gp=GP, stopper=NEVER, acquisition=lambda m, v: v, initial=4, seed=0)
+    learner = ActiveLearner(
+        X, gp=GP, criterion=NEVER, acquisition=lambda m, v: v, initial=4, seed=0
+    )
     assert len(learner.ask(4)) == 4  # the initial ones
-    learner = ActiveLearner(X, gp=LaplaceClassifier(1.0), stopper=Stopper(), acquisition="random")
+    learner = ActiveLearner(X, gp=LaplaceClassifier(1.0), criterion=Stopper(), acquisition="random")
     assert len(learner.ask(4)) == 4
 
 
 @pytest.mark.parametrize("gp", [None, GP])
 def test_a_wrong_number_of_labels(gp):
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=gp, stopper=NEVER, seed=0), y, 8)
+    learner = told(ActiveLearner(X, gp=gp, criterion=NEVER, seed=0), y, 8)
     for ask in (3, None):
         if ask:
             learner.ask(ask)
@@ -172,7 +174,7 @@ def test_a_wrong_number_of_labels(gp):
 
 def test_a_batch_with_a_label_that_no_process_explains():
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 6)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 6)
     rows = learner.ask(4)
     before = snapshot(learner)
     with (
@@ -183,10 +185,10 @@ def test_a_batch_with_a_label_that_no_process_explains():
     assert snapshot(learner) == before  # none of the four
     learner.tell(y[rows])
     assert learner.run().indices[-4:].tolist() == rows.tolist()
-    other = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 10)
+    other = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 10)
     assert (other.bounds == learner.bounds).all()
     # nor does one that was not asked for come first in the order
-    learner = ActiveLearner(X, gp=GP, stopper=NEVER, initial=[1, 2, 3], seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=NEVER, initial=[1, 2, 3], seed=0)
     with (
         pytest.warns(UserWarning, match="prior standard deviations from"),
         pytest.raises(ValueError, match="too far"),
@@ -198,7 +200,7 @@ def test_a_batch_with_a_label_that_no_process_explains():
 
 def test_labels_of_a_batch_in_another_order():
     X, y = problem()
-    learner = told(ActiveLearner(X, stopper=NEVER, seed=0), y, 14)
+    learner = told(ActiveLearner(X, criterion=NEVER, seed=0), y, 14)
     rows = learner.ask(5)
     learner.tell(y[rows[3]], index=rows[3])
     assert learner.pending.tolist() == rows[[0, 1, 2, 4]].tolist()
@@ -213,7 +215,7 @@ def test_labels_of_a_batch_in_another_order():
     assert run.indices[-4:].tolist() == rows[[3, 4, 0, 2]].tolist()
     assert run.skipped.tolist() == [rows[1]]
     # the same labels in that order, one by one
-    again = ActiveLearner(X, stopper=NEVER, initial=run.indices[:5], seed=0)
+    again = ActiveLearner(X, criterion=NEVER, initial=run.indices[:5], seed=0)
     for row in run.indices:
         again.tell(y[row], index=row)
     assert (again.run().labels == run.labels).all()
@@ -221,7 +223,7 @@ def test_labels_of_a_batch_in_another_order():
 
 def test_a_fit_waits_for_the_end_of_a_batch():
     X, y = problem(80)
-    learner = ActiveLearner(X, stopper=NEVER, seed=0)
+    learner = ActiveLearner(X, criterion=NEVER, seed=0)
     for _ in range(6):
         rows = learner.ask(9)
         learner.tell(y[rows[:4]], index=rows[:4])
@@ -233,7 +235,7 @@ def test_a_fit_waits_for_the_end_of_a_batch():
     rows = learner.ask(2)
     for row in np.flatnonzero(learner.unlabelled)[:4]:
         learner.tell(y[row], index=row)
-    learner = told(ActiveLearner(X, stopper=NEVER, seed=0), y, 8)
+    learner = told(ActiveLearner(X, criterion=NEVER, seed=0), y, 8)
     learner.ask()
     others = [row for row in np.flatnonzero(learner.unlabelled) if row not in learner.pending]
     learner.tell(y[others[:2]], index=others[:2])
@@ -244,7 +246,7 @@ def test_a_fit_waits_for_the_end_of_a_batch():
 @pytest.mark.parametrize("gp", [None, GP])
 def test_a_stop_inside_a_batch(gp):
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=gp, stopper=FixedBudget(12), initial=5, seed=0), y, 14)
+    learner = told(ActiveLearner(X, gp=gp, criterion=FixedBudget(12), initial=5, seed=0), y, 14)
     rows = learner.ask(10)
     verdict = learner.tell(y[rows])
     assert (verdict.stop, verdict.n) == (True, 12)
@@ -260,7 +262,7 @@ def test_a_stop_inside_a_batch(gp):
 @pytest.mark.parametrize("nothing", [None, math.nan, np.float32("nan"), np.array(math.nan), pd.NA])
 def test_what_cannot_be_measured(nothing):
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 6)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 6)
     bounds, row = learner.bounds, learner.ask()
     learner.tell(nothing)
     assert (learner.bounds == bounds).all()
@@ -280,7 +282,7 @@ def test_what_cannot_be_measured(nothing):
 
 def test_skipping_one_of_several():
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 6)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 6)
     rows = learner.ask(4)
     with pytest.raises(ValueError, match="`y` must have 4 labels"):
         learner.skip()
@@ -297,7 +299,7 @@ def test_skipping_one_of_several():
 @pytest.mark.parametrize("acquisition", ["max_variance", "random"])
 def test_skipping_initial_points(gp, acquisition):
     X, y = problem(20)
-    settings = {"gp": gp, "stopper": NEVER, "initial": 5, "seed": 2, "acquisition": acquisition}
+    settings = {"gp": gp, "criterion": NEVER, "initial": 5, "seed": 2, "acquisition": acquisition}
     learner = ActiveLearner(X, **settings)
     first = learner.ask()
     learner.skip()
@@ -311,14 +313,14 @@ def test_skipping_initial_points(gp, acquisition):
     assert learner.initial_rows.tolist() == rows.tolist()
     assert len(learner.bounds) == 0
     told(learner, y, 18)
-    assert len(learner.bounds) == len(learner.stopper.bounds) == 13
+    assert len(learner.bounds) == len(learner.criterion.bounds) == 13
     assert learner.finished
 
 
 @pytest.mark.parametrize("gp", [None, GP])
 def test_skipping_everything(gp):
     X, y = problem(9)
-    learner = ActiveLearner(X, gp=gp, stopper=NEVER, seed=2)
+    learner = ActiveLearner(X, gp=gp, criterion=NEVER, seed=2)
     while not learner.finished:
         learner.ask()
         learner.skip()
@@ -338,7 +340,7 @@ def test_skipping_everything(gp):
 
 def test_fewer_points_than_a_fit_needs():
     X, y = problem(7)
-    learner = ActiveLearner(X, stopper=NEVER, seed=2)
+    learner = ActiveLearner(X, criterion=NEVER, seed=2)
     for _ in range(3):
         learner.ask()
         learner.skip()
@@ -363,27 +365,27 @@ def test_fewer_points_than_a_fit_needs():
 
 def test_the_horizon_moves():
     X, y = problem(40)
-    learner = told(ActiveLearner(X, stopper=StillToCome(0.01), seed=0), y, 7)
-    assert learner.stopper.verdict.horizon == 35
+    learner = told(ActiveLearner(X, criterion=MovementBelow(0.01), seed=0), y, 7)
+    assert learner.criterion.verdict.horizon == 35
     learner.ask()
     learner.skip()
-    assert learner.stopper.verdict.horizon == 34
+    assert learner.criterion.verdict.horizon == 34
     learner.extend_pool(X[:6] + 0.01)
-    assert learner.stopper.verdict.horizon == 40
+    assert learner.criterion.verdict.horizon == 40
     learner.tell(y[learner.skipped[0]], index=learner.skipped[0])
-    assert learner.stopper.verdict.horizon == 41
-    assert learner.stopper.horizon is None
-    own = ActiveLearner(X, stopper=StillToCome(0.01, horizon=20), seed=0)
+    assert learner.criterion.verdict.horizon == 41
+    assert learner.criterion.horizon is None
+    own = ActiveLearner(X, criterion=MovementBelow(0.01, horizon=20), seed=0)
     own.ask()
     own.skip()
     own.extend_pool(X[:6] + 0.01)
-    assert own.stopper.verdict.horizon == 20
-    run = learn(X, y, stopper=StillToCome(0.01), max_labels=20, seed=0)
-    assert run.stopper.verdict.horizon == 15
-    assert run.resume(max_labels=30).stopper.verdict.horizon == 15  # told as it was at its stop
-    run = learn(X, y, stopper=StillToCome(1e-9, window=14), max_labels=16, seed=0)
+    assert own.criterion.verdict.horizon == 20
+    run = learn(X, y, criterion=MovementBelow(0.01), max_labels=20, seed=0)
+    assert run.criterion.verdict.horizon == 15
+    assert run.resume(max_labels=30).criterion.verdict.horizon == 15  # told as it was at its stop
+    run = learn(X, y, criterion=MovementBelow(1e-9, window=14), max_labels=16, seed=0)
     assert not run.stopped
-    assert run.resume(max_labels=24).stopper.verdict.horizon == 19
+    assert run.resume(max_labels=24).criterion.verdict.horizon == 19
 
 
 # labels that nobody asked for ------------------------------------------------------------------------------
@@ -395,15 +397,15 @@ def test_the_horizon_moves():
 def test_known_labels(gp, n):
     X, y = problem(60)
     rows = np.random.default_rng(1).permutation(60)[:n]
-    learner = ActiveLearner(X, gp=gp, stopper=NEVER, seed=0, known=(rows, y[rows]), initial=5)
+    learner = ActiveLearner(X, gp=gp, criterion=NEVER, seed=0, known=(rows, y[rows]), initial=5)
     assert learner.n_labels == n
     assert learner.run().indices.tolist() == rows.tolist()
-    assert len(learner.bounds) == len(learner.stopper.bounds) == max(0, n - 5)
+    assert len(learner.bounds) == len(learner.criterion.bounds) == max(0, n - 5)
     if gp is None:
         assert [fit.n_labels for fit in learner.refits] == ([n] if n >= 5 else [])
         assert not learner.stopped
     told(learner, y, 35)
-    other = ActiveLearner(X, gp=gp, stopper=NEVER, seed=0, initial=learner.initial_rows)
+    other = ActiveLearner(X, gp=gp, criterion=NEVER, seed=0, initial=learner.initial_rows)
     if n == 30 and gp is None:
         other.ask(30)
     for row in rows:
@@ -419,7 +421,7 @@ def test_known_labels(gp, n):
 def test_known_labels_with_initial_rows():
     X, y = problem()
     learner = ActiveLearner(
-        X, stopper=NEVER, initial=[7, 8, 9, 10, 11], known=([1, 8, 2], y[[1, 8, 2]]), seed=0
+        X, criterion=NEVER, initial=[7, 8, 9, 10, 11], known=([1, 8, 2], y[[1, 8, 2]]), seed=0
     )
     assert learner.initial_rows.tolist() == [1, 8, 2, 7, 9]
     assert learner.ask() == 7
@@ -433,17 +435,17 @@ def test_known_labels_with_initial_rows():
         ((range(12), np.ones(12)), r"`known` must have at most 10 labels \(`max_labels`\), got 12"),
     ]:
         with pytest.raises(ValueError, match=message):
-            ActiveLearner(X, stopper=NEVER, known=known, max_labels=10)
+            ActiveLearner(X, criterion=NEVER, known=known, max_labels=10)
     for known in (3, ([1],), "ab", {"a": 1}):
         with pytest.raises(TypeError, match="`known` must be"):
-            ActiveLearner(X, stopper=NEVER, known=known)
+            ActiveLearner(X, criterion=NEVER, known=known)
 
 
 @pytest.mark.usefixtures("kind")
 @pytest.mark.parametrize("gp", [None, GP])
 def test_labels_out_of_turn(gp):
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=gp, stopper=NEVER, seed=0), y, 8)
+    learner = told(ActiveLearner(X, gp=gp, criterion=NEVER, seed=0), y, 8)
     asked = learner.ask()
     free = [row for row in np.flatnonzero(learner.unlabelled) if row != asked]
     learner.tell(y[free[3]], index=free[3])
@@ -469,7 +471,7 @@ def test_labels_out_of_turn(gp):
 @pytest.mark.parametrize("n", [3, 8, 13, 24])
 def test_a_correction(gp, n):
     X, y = problem()
-    learner = ActiveLearner(X, gp=gp, stopper=StillToCome(0.2), initial=5, seed=0)
+    learner = ActiveLearner(X, gp=gp, criterion=MovementBelow(0.2), initial=5, seed=0)
     wrong = y.copy()
     wrong[learner.initial_rows[1]] += 2.0
     told(learner, wrong, n)
@@ -485,10 +487,10 @@ def test_a_correction(gp, n):
     if gp is None and n >= 5:
         assert learner.refits[-1].n_labels == n + 1
     right = ActiveLearner(
-        X, gp=gp, stopper=NEVER, initial=5, known=(run.indices, y[run.indices]), seed=0
+        X, gp=gp, criterion=NEVER, initial=5, known=(run.indices, y[run.indices]), seed=0
     )
     np.testing.assert_allclose(learner.bounds, right.bounds, rtol=1e-4, atol=1e-9)
-    np.testing.assert_allclose(learner.stopper.bounds, learner.bounds, rtol=0, atol=0)
+    np.testing.assert_allclose(learner.criterion.bounds, learner.bounds, rtol=0, atol=0)
     if gp is not None or n > 4:
         np.testing.assert_allclose(learner.model.predict(X), right.model.predict(X), rtol=1e-5)
     # the earlier run is as it was
@@ -505,7 +507,7 @@ def test_a_correction(gp, n):
 
 def test_corrections_that_are_refused():
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=GP, stopper=NEVER, seed=0), y, 12)
+    learner = told(ActiveLearner(X, gp=GP, criterion=NEVER, seed=0), y, 12)
     before = snapshot(learner)
     row = learner.run().indices[4]
     free = np.flatnonzero(learner.unlabelled)[0]
@@ -528,21 +530,23 @@ def test_corrections_that_are_refused():
 def test_a_correction_after_a_stop():
     X, y = problem(80)
     for gp in (None, GP):
-        learner = ActiveLearner(X, gp=gp, stopper=StillToCome(0.2), seed=0, initial=5)
+        learner = ActiveLearner(X, gp=gp, criterion=MovementBelow(0.2), seed=0, initial=5)
         while not learner.stopped:
             learner.tell(y[learner.ask()])
-        verdict, at = learner.stopper.verdict, learner.stopper.stopped_at
+        verdict, at = learner.criterion.verdict, learner.criterion.stopped_at
         row = learner.run().indices[7]
         learner.correct(row, y[row] + 1.0)
-        assert learner.stopper.stopped_at == at
-        assert learner.stopper.verdict.left == verdict.left
-        assert (learner.stopper.bounds == learner.bounds).all()
+        assert learner.criterion.stopped_at == at
+        assert learner.criterion.verdict.left == verdict.left
+        assert (learner.criterion.bounds == learner.bounds).all()
 
 
 def test_a_correction_of_a_classifier():
     X, y = problem()
     signs = (y > 4.5).astype(float)
-    learner = told(ActiveLearner(X, gp=LaplaceClassifier(1.0), stopper=Stopper(), seed=0), signs, 9)
+    learner = told(
+        ActiveLearner(X, gp=LaplaceClassifier(1.0), criterion=Stopper(), seed=0), signs, 9
+    )
     row = learner.run().indices[3]
     learner.correct(row, 1 - signs[row])
     model = LaplaceClassifier(1.0)
@@ -564,20 +568,20 @@ def test_a_pool_that_grows():
     X, y = problem(60)
     rows = [3, 7, 1, 9, 4]
     # before any label, and as long as the new points would not have been chosen
-    whole = told(ActiveLearner(X, gp=GP, stopper=NEVER, initial=rows, seed=0), y, 40)
-    grown = ActiveLearner(X[:40], gp=GP, stopper=NEVER, initial=rows, seed=0)
+    whole = told(ActiveLearner(X, gp=GP, criterion=NEVER, initial=rows, seed=0), y, 40)
+    grown = ActiveLearner(X[:40], gp=GP, criterion=NEVER, initial=rows, seed=0)
     assert grown.extend_pool(X[40:]).tolist() == list(range(40, 60))
     told(grown, y, 40)
     assert grown.run().indices.tolist() == whole.run().indices.tolist()
     np.testing.assert_allclose(grown.bounds, whole.bounds, rtol=1e-9)
     # later: labels and bounds stay, new points are chosen from
-    later = told(ActiveLearner(X[:40], gp=GP, stopper=NEVER, initial=rows, seed=0), y, 20)
+    later = told(ActiveLearner(X[:40], gp=GP, criterion=NEVER, initial=rows, seed=0), y, 20)
     run = later.run()
     later.extend_pool(X[40:])
     assert later.run().indices.tolist() == run.indices.tolist()
     np.testing.assert_allclose(later.bounds, run.bounds, rtol=1e-9)
     assert (later.n_pool, later.max_labels, len(later.unlabelled)) == (60, 60, 60)
-    assert later.stopper.verdict.horizon == 55
+    assert later.criterion.verdict.horizon == 55
     told(later, y, 60)
     assert sorted(later.run().indices.tolist()) == list(range(60))
     # one by hand
@@ -593,7 +597,7 @@ def test_a_pool_that_grows():
 def test_a_pool_that_grows_between_fits(acquisition):
     X, y = problem(60, 2)
     X[:30, 1] = 1.0  # constant at first
-    learner = ActiveLearner(X[:30], stopper=NEVER, acquisition=acquisition, seed=0)
+    learner = ActiveLearner(X[:30], criterion=NEVER, acquisition=acquisition, seed=0)
     told(learner, y, 13)
     before = learner.run()
     asked = learner.ask()
@@ -607,7 +611,7 @@ def test_a_pool_that_grows_between_fits(acquisition):
         learner.prior.lengthscale, learner.refits[-1].lengthscale * X.std(axis=0), rtol=1e-12
     )
     rows = learner.run().indices
-    whole = ActiveLearner(X, stopper=NEVER, known=(rows, y[rows]), seed=0)
+    whole = ActiveLearner(X, criterion=NEVER, known=(rows, y[rows]), seed=0)
     assert learner.refits[-1].lengthscale == pytest.approx(whole.refits[-1].lengthscale, rel=1e-5)
     np.testing.assert_allclose(learner.bounds, whole.bounds, rtol=1e-4, atol=1e-9)
     run = learner.run((X, y))
@@ -622,7 +626,7 @@ def test_a_pool_that_grows_between_fits(acquisition):
 
 def test_a_pool_that_grows_before_the_first_fit():
     X, y = problem(60)
-    learner = told(ActiveLearner(X[:20], stopper=NEVER, seed=0), y, 3)
+    learner = told(ActiveLearner(X[:20], criterion=NEVER, seed=0), y, 3)
     learner.ask()
     learner.skip()
     learner.extend_pool(X[20:])
@@ -637,21 +641,21 @@ def test_a_pool_that_grows_while_an_oracle_is_asked():
         if learner.n_labels == 12:
             learner.extend_pool(X[20:])
 
-    run = learn(X[:20], lambda i, x: float(y[i] + 0 * x[0]), stopper=NEVER, seed=0, on_label=look)
+    run = learn(X[:20], lambda i, x: float(y[i] + 0 * x[0]), criterion=NEVER, seed=0, on_label=look)
     assert run.n_labels == 60
     assert (run.labels == y[run.indices]).all()
 
 
 def test_a_budget_and_a_pool_that_grows():
     X, y = problem(60)
-    learner = told(ActiveLearner(X[:20], gp=GP, stopper=NEVER, seed=0, max_labels=10), y, 8)
+    learner = told(ActiveLearner(X[:20], gp=GP, criterion=NEVER, seed=0, max_labels=10), y, 8)
     learner.extend_pool(X[20:])
     assert learner.max_labels == 10
-    run = learn(X[:20], y[:20], gp=GP, stopper=NEVER, seed=0, max_labels=10)
+    run = learn(X[:20], y[:20], gp=GP, criterion=NEVER, seed=0, max_labels=10)
     learner = run.resume(max_labels=15)._learner
     learner.extend_pool(X[20:])
     assert learner.max_labels == 15
-    run = learn(X[:20], y[:20], gp=GP, stopper=NEVER, seed=0, max_labels=10)
+    run = learn(X[:20], y[:20], gp=GP, criterion=NEVER, seed=0, max_labels=10)
     longer = run.resume()
     assert longer.n_labels == 20
     longer._learner.extend_pool(X[20:])
@@ -663,7 +667,7 @@ def test_a_budget_and_a_pool_that_grows():
 def test_pandas():
     X, y = problem(30)
     table = pd.DataFrame(X, index=[f"a{i}" for i in range(30)])
-    learner = ActiveLearner(table, stopper=NEVER, seed=0, known=([4, 2], pd.Series(y[[4, 2]])))
+    learner = ActiveLearner(table, criterion=NEVER, seed=0, known=([4, 2], pd.Series(y[[4, 2]])))
     rows = learner.ask(6)
     learner.tell(pd.Series(y[rows]), index=pd.Series(rows))
     learner.extend_pool(pd.DataFrame(X[:2] + 0.5, index=["b0", "b1"]))
@@ -681,7 +685,7 @@ def test_pandas():
 @pytest.mark.parametrize("gp", [None, GP])
 def test_labels_with_their_own_noise(gp):
     X, y = problem()
-    learner = told(ActiveLearner(X, gp=gp, stopper=NEVER, seed=0, initial=5), y, 6)
+    learner = told(ActiveLearner(X, gp=gp, criterion=NEVER, seed=0, initial=5), y, 6)
     noise = {}
     for values in ([0.5], [0.01, 2.0, 0.3], [0.2]):
         rows = learner.ask(len(values))
@@ -708,12 +712,12 @@ def test_labels_with_their_own_noise(gp):
     learner.tell([1.0, None, 3.0], noise=[0.1, 0.2, 0.3])
     learner.correct(run.indices[7], 4.0)
     with pytest.raises(ValueError, match=r"`noise` must be None for a classifier, got 0\.1"):
-        ActiveLearner(X, gp=LaplaceClassifier(1.0), stopper=Stopper()).tell(1.0, 3, noise=0.1)
+        ActiveLearner(X, gp=LaplaceClassifier(1.0), criterion=Stopper()).tell(1.0, 3, noise=0.1)
 
 
 def test_criteria_see_a_pool_that_changes():
     X, y = problem(30)
-    learner = ActiveLearner(X, gp=GP, stopper=MaxVariance(1e-9), seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=MaxVariance(1e-9), seed=0)
     told(learner, y, 28)
     while not learner.finished:
         learner.ask()
@@ -724,5 +728,5 @@ def test_criteria_see_a_pool_that_changes():
 def test_known_labels_far_from_a_process():
     X, _ = problem(30)
     with pytest.warns(UserWarning, match="prior standard deviations from"):
-        ActiveLearner(X, gp=GP, stopper=NEVER, known=([3], [20.0]))
-    ActiveLearner(X, gp=GP, stopper=NEVER, known=([3], [20.0]), refit=1.2)  # will be fitted
+        ActiveLearner(X, gp=GP, criterion=NEVER, known=([3], [20.0]))
+    ActiveLearner(X, gp=GP, criterion=NEVER, known=([3], [20.0]), refit=1.2)  # will be fitted

@@ -17,8 +17,8 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
+    MovementBelow,
     Run,
-    StillToCome,
     Stopper,
     _memory,
     learn,
@@ -55,7 +55,7 @@ def test_equals_a_plain_loop(n, labels, lazy, monkeypatch):
         monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     X, y = problem(n)
     gp = GaussianProcess(1.3, 0.05, amplitude=1.5, mean=0.2)
-    run = learn(X, y, gp=gp, stopper=NEVER, initial=[0], max_labels=labels)
+    run = learn(X, y, gp=gp, criterion=NEVER, initial=[0], max_labels=labels)
     indices, bounds = twins.select(X, y, 1.3, 0.05, labels, amplitude=1.5, mean=0.2)
     assert run.indices.tolist() == indices
     np.testing.assert_allclose(run.bounds, bounds[1:], rtol=1e-9, atol=1e-9)
@@ -67,9 +67,9 @@ def test_random_rows_are_those_of_default_rng(seed):
     X, y = problem(40)
     gp, draws = GaussianProcess(1.3, 0.05), np.random.default_rng(seed)
     first = draws.permutation(40)[:3]
-    run = learn(X, y, gp=gp, stopper=NEVER, initial=3, max_labels=5, seed=seed)
+    run = learn(X, y, gp=gp, criterion=NEVER, initial=3, max_labels=5, seed=seed)
     assert run.indices[:3].tolist() == first.tolist()
-    run = learn(X, y, gp=gp, stopper=NEVER, initial=3, acquisition="random", seed=seed)
+    run = learn(X, y, gp=gp, criterion=NEVER, initial=3, acquisition="random", seed=seed)
     rest = draws.permutation(np.setdiff1d(np.arange(40), first))
     assert run.indices.tolist() == [*first, *rest]
 
@@ -79,9 +79,9 @@ def test_random_rows_are_those_of_default_rng(seed):
 def test_other_kernels(kernel, scale, monkeypatch):
     X, y = problem(120)
     gp = GaussianProcess(scale, 0.05, kernel=kernel)
-    eager = learn(X, y, gp=gp, stopper=NEVER, seed=3)
+    eager = learn(X, y, gp=gp, criterion=NEVER, seed=3)
     monkeypatch.setattr(choose, "EAGER_BELOW", 0)
-    lazy = learn(X, y, gp=gp, stopper=NEVER, seed=3)
+    lazy = learn(X, y, gp=gp, criterion=NEVER, seed=3)
     assert (eager.indices == lazy.indices).all()
     by_hand = gp.copy()
     expected = [by_hand.add(X[i], y[i]) for i in eager.indices]
@@ -91,7 +91,7 @@ def test_other_kernels(kernel, scale, monkeypatch):
 
 def test_posterior_equals_scikit_learn():
     X, y = problem(80)
-    run = learn(X, y, gp=GaussianProcess(1.3, 0.05), stopper=NEVER, seed=0, max_labels=50)
+    run = learn(X, y, gp=GaussianProcess(1.3, 0.05), criterion=NEVER, seed=0, max_labels=50)
     peer = GaussianProcessRegressor(RBF(1.3), alpha=0.05, optimizer=None)
     peer.fit(X[run.indices], y[run.indices])
     mean, cov = run.gp.predict(X, return_cov=True)
@@ -113,7 +113,7 @@ def test_greedy_properties(lazy, monkeypatch):
         seen.append(gp.predict(X, return_var=True)[1])
 
     run = learn(
-        X, y, gp=GaussianProcess(0.9, 0.02), stopper=NEVER, seed=1, max_labels=40, on_label=look
+        X, y, gp=GaussianProcess(0.9, 0.02), criterion=NEVER, seed=1, max_labels=40, on_label=look
     )
     assert len(set(run.indices.tolist())) == 40
     for t in range(1, 40):
@@ -127,7 +127,7 @@ def test_ties_go_to_the_lower_index(monkeypatch):
     X = np.array([0.0, 100.0, 200.0, 300.0, 400.0])
     for below in (2048, 0):
         monkeypatch.setattr(choose, "EAGER_BELOW", below)
-        run = learn(X, np.zeros(5), gp=GaussianProcess(1.0, 0.1), stopper=NEVER, initial=[3])
+        run = learn(X, np.zeros(5), gp=GaussianProcess(1.0, 0.1), criterion=NEVER, initial=[3])
         assert run.indices.tolist() == [3, 0, 1, 2, 4]
 
 
@@ -137,7 +137,7 @@ def test_threads_do_not_change_results():
     test = problem(2500, 2, seed=9)
     runs = [
         learn(
-            X, y, gp=GaussianProcess(0.5, 0.01), stopper=NEVER, seed=2, max_labels=150, test=test,
+            X, y, gp=GaussianProcess(0.5, 0.01), criterion=NEVER, seed=2, max_labels=150, test=test,
             threads=threads,
         )
         for threads in (1, 2, 3)
@@ -155,7 +155,9 @@ def test_errors_at_every_label(lazy, monkeypatch):
     X, y = problem(70)
     X_test, y_test = problem(33, seed=5)
     noise = 0.05
-    run = learn(X, y, gp=GaussianProcess(1.3, noise), stopper=NEVER, seed=0, test=(X_test, y_test))
+    run = learn(
+        X, y, gp=GaussianProcess(1.3, noise), criterion=NEVER, seed=0, test=(X_test, y_test)
+    )
     assert run.errors.shape == (70,)
     gp = GaussianProcess(1.3, noise)
     for t, i in enumerate(run.indices):
@@ -168,24 +170,24 @@ def test_errors_at_every_label(lazy, monkeypatch):
 def test_stops_as_the_stopper_says():
     x, y = artificial(300)
     gp = GaussianProcess(1.5, 0.0025)
-    run = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
+    run = learn(x, y, gp=gp, criterion=Stopper(), seed=0)
     assert run.stopped
     assert run.stopped_at == run.n_labels < 100
     assert len(run.bounds) == run.n_labels - 1
     again = Stopper()
     assert again.extend(run.bounds) == run.n_labels - 1
     assert again.verdict.reason == run.verdict.reason
-    again.expect(299)  # as `learn` told the run's own
+    again.set_horizon(299)  # as `learn` told the run's own
     again.reset().extend(run.bounds)
     assert str(again.verdict) == str(run.verdict)
     assert run.p_values[-1] == again.p_value <= 1e-3 < run.p_values[-2]
     assert run.savings == 1 - run.n_labels / 300
     assert repr(run) == f"Run({run.n_labels} of 300 labels; {run.verdict})"
-    assert (run.stopper.bounds == run.bounds).all()
+    assert (run.criterion.bounds == run.bounds).all()
     # the same by an oracle, by a criterion that is no Stopper, and by asking and telling
-    oracle = learn(x, lambda i, point: y[i], gp=gp, stopper=Stopper(), seed=0)
-    either = learn(x, y, gp=gp, stopper=Stopper() | FixedBudget(250), seed=0)
-    learner = ActiveLearner(x, gp=gp, stopper=Stopper(), seed=0)
+    oracle = learn(x, lambda i, point: y[i], gp=gp, criterion=Stopper(), seed=0)
+    either = learn(x, y, gp=gp, criterion=Stopper() | FixedBudget(250), seed=0)
+    learner = ActiveLearner(x, gp=gp, criterion=Stopper(), seed=0)
     while not learner.finished:
         verdict = learner.tell(y[learner.ask()])
     assert verdict.stop is True
@@ -198,16 +200,16 @@ def test_stops_as_the_stopper_says():
 def test_settings_of_the_stopper_count():
     x, y = artificial(200)
     gp = GaussianProcess(1.5, 0.0025)
-    plain = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
-    patient = learn(x, y, gp=gp, stopper=Stopper(patience=3), seed=0)
-    late = learn(x, y, gp=gp, stopper=Stopper(min_bounds=60), seed=0)
-    both = learn(x, y, gp=gp, stopper=Stopper() & MinLabels(60), seed=0)
+    plain = learn(x, y, gp=gp, criterion=Stopper(), seed=0)
+    patient = learn(x, y, gp=gp, criterion=Stopper(patience=3), seed=0)
+    late = learn(x, y, gp=gp, criterion=Stopper(min_bounds=60), seed=0)
+    both = learn(x, y, gp=gp, criterion=Stopper() & MinLabels(60), seed=0)
     assert plain.n_labels < patient.n_labels
     assert late.n_labels >= 61
     assert both.n_labels >= 61
     used = Stopper()
     used.extend([1.0, 2.0])
-    assert learn(x, y, gp=gp, stopper=used, seed=0).n_labels == plain.n_labels
+    assert learn(x, y, gp=gp, criterion=used, seed=0).n_labels == plain.n_labels
     assert len(used) == 2
 
 
@@ -215,18 +217,18 @@ def test_going_on_after_a_stop():
     x, y = artificial(120)
     test = artificial(200, seed=3)
     gp = GaussianProcess(1.5, 0.0025)
-    run = learn(x, y, gp=gp, stopper=Stopper(), seed=0, test=test)
+    run = learn(x, y, gp=gp, criterion=Stopper(), seed=0, test=test)
     more = run.resume(max_labels=run.n_labels + 10)
     assert more.n_labels == run.n_labels + 10
     assert (more.stopped, more.stopped_at) == (True, run.stopped_at)
     full = more.resume()
     assert full.n_labels == 120
     assert full.stopped_at == run.stopped_at
-    never = learn(x, y, gp=gp, stopper=NEVER, seed=0, test=test)
+    never = learn(x, y, gp=gp, criterion=NEVER, seed=0, test=test)
     assert (full.indices == never.indices).all()
     np.testing.assert_allclose(full.bounds, never.bounds, rtol=1e-12)
     np.testing.assert_allclose(full.errors, never.errors, rtol=1e-9)
-    assert len(run.stopper) == len(run.bounds)
+    assert len(run.criterion) == len(run.bounds)
     with pytest.raises(ValueError, match="the run has been resumed already"):
         run.resume()
     with pytest.raises(ValueError, match="`max_labels` must be between 120 and 120, got 121"):
@@ -239,7 +241,7 @@ def test_an_oracle_that_fails(lazy, monkeypatch):
         monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     x, y = artificial(100)
     gp = GaussianProcess(1.5, 0.0025)
-    expected = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
+    expected = learn(x, y, gp=gp, criterion=Stopper(), seed=0)
     calls = []
 
     def oracle(index, point):
@@ -255,7 +257,7 @@ def test_an_oracle_that_fails(lazy, monkeypatch):
         return y[index]
 
     with pytest.raises(ConnectionError, match="the laboratory is closed") as closed:
-        learn(x, oracle, gp=gp, stopper=Stopper(), seed=0)
+        learn(x, oracle, gp=gp, criterion=Stopper(), seed=0)
     run = closed.value.run
     assert isinstance(run, Run)
     assert run.n_labels == 5
@@ -271,22 +273,22 @@ def test_an_oracle_that_fails(lazy, monkeypatch):
     np.testing.assert_array_equal(final.bounds, expected.bounds)
     for value in ("a", None, [1.0, 2.0]):
         with pytest.raises(TypeError, match=r"invalid label for point \d+: `y` must be a real"):
-            learn(x, lambda i, p, value=value: value, gp=gp, stopper=Stopper(), seed=0)
+            learn(x, lambda i, p, value=value: value, gp=gp, criterion=Stopper(), seed=0)
 
 
 def test_initial_labels():
     x, y = artificial(50)
     gp = GaussianProcess(1.5, 0.0025)
-    chosen = learn(x, y, gp=gp, stopper=NEVER, initial=[7, 3, 9], max_labels=10)
+    chosen = learn(x, y, gp=gp, criterion=NEVER, initial=[7, 3, 9], max_labels=10)
     assert chosen.indices[:3].tolist() == [7, 3, 9]
     assert len(chosen.bounds) == 7
-    none = learn(x, y, gp=gp, stopper=NEVER, initial=0, max_labels=10)
+    none = learn(x, y, gp=gp, criterion=NEVER, initial=0, max_labels=10)
     assert len(none.bounds) == 10
     assert none.indices[0] == 0  # all variances are equal
-    five = learn(x, y, gp=gp, stopper=NEVER, initial=5, max_labels=5, seed=1)
+    five = learn(x, y, gp=gp, criterion=NEVER, initial=5, max_labels=5, seed=1)
     assert (five.n_labels, len(five.bounds)) == (5, 0)
     assert five.verdict.stop is None
-    seeds = {tuple(learn(x, y, gp=gp, stopper=NEVER, initial=3, max_labels=3, seed=s).indices)
+    seeds = {tuple(learn(x, y, gp=gp, criterion=NEVER, initial=3, max_labels=3, seed=s).indices)
              for s in range(5)}  # fmt: skip
     assert len(seeds) > 1
 
@@ -294,12 +296,12 @@ def test_initial_labels():
 def test_random_acquisition():
     x, y = artificial(60)
     gp = GaussianProcess(1.5, 0.0025)
-    run = learn(x, y, gp=gp, stopper=NEVER, acquisition="random", seed=5)
+    run = learn(x, y, gp=gp, criterion=NEVER, acquisition="random", seed=5)
     assert sorted(run.indices.tolist()) == list(range(60))
-    same = learn(x, lambda i, p: y[i], gp=gp, stopper=NEVER, acquisition="random", seed=5)
+    same = learn(x, lambda i, p: y[i], gp=gp, criterion=NEVER, acquisition="random", seed=5)
     assert (run.indices == same.indices).all()
     assert not (
-        run.indices == learn(x, y, gp=gp, stopper=NEVER, acquisition="random", seed=6).indices
+        run.indices == learn(x, y, gp=gp, criterion=NEVER, acquisition="random", seed=6).indices
     ).all()
     by_hand = gp.copy()
     expected = [by_hand.add(x[i], y[i]) for i in run.indices]
@@ -309,8 +311,8 @@ def test_random_acquisition():
 def test_acquisition_of_ones_own():
     x, y = artificial(60)
     gp = GaussianProcess(1.5, 0.0025)
-    plain = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
-    own = learn(x, y, gp=gp, stopper=Stopper(), seed=0, acquisition=lambda mean, var: var)
+    plain = learn(x, y, gp=gp, criterion=Stopper(), seed=0)
+    own = learn(x, y, gp=gp, criterion=Stopper(), seed=0, acquisition=lambda mean, var: var)
     assert (own.indices == plain.indices).all()
     np.testing.assert_allclose(own.bounds, plain.bounds, rtol=1e-12)
 
@@ -322,17 +324,17 @@ def test_acquisition_of_ones_own():
         np.testing.assert_allclose(var, v, atol=1e-9)
         return mean + 2 * np.sqrt(var)
 
-    learner = ActiveLearner(x, gp=gp, stopper=NEVER, seed=0, acquisition=optimistic)
+    learner = ActiveLearner(x, gp=gp, criterion=NEVER, seed=0, acquisition=optimistic)
     for _ in range(12):
         learner.tell(y[learner.ask()])
     with pytest.raises(ValueError, match=r"`acquisition` must return 60 scores, got shape \(2,\)"):
-        learn(x, y, gp=gp, stopper=NEVER, acquisition=lambda m, v: [1.0, 2.0])
+        learn(x, y, gp=gp, criterion=NEVER, acquisition=lambda m, v: [1.0, 2.0])
 
 
 def test_asking_twice_is_asking_once():
     x, y = artificial(30)
     learner = ActiveLearner(
-        x, gp=GaussianProcess(1.5, 0.01), stopper=Stopper(), max_labels=3, seed=0
+        x, gp=GaussianProcess(1.5, 0.01), criterion=Stopper(), max_labels=3, seed=0
     )
     first = learner.ask()
     assert learner.ask() == first
@@ -364,7 +366,7 @@ def test_saved_and_loaded(lazy, acquisition, monkeypatch):
     learner = ActiveLearner(
         x,
         gp=gp,
-        stopper=Stopper(0.01) | FixedBudget(60),
+        criterion=Stopper(0.01) | FixedBudget(60),
         initial=3,
         seed=0,
         acquisition=acquisition,
@@ -384,7 +386,7 @@ def test_saved_and_loaded(lazy, acquisition, monkeypatch):
 
 def test_damaged_states():
     x, y = artificial(40)
-    learner = ActiveLearner(x, gp=GaussianProcess(1.5, 0.01), stopper=Stopper(), seed=0)
+    learner = ActiveLearner(x, gp=GaussianProcess(1.5, 0.01), criterion=Stopper(), seed=0)
     for _ in range(5):
         learner.tell(y[learner.ask()])
     good = learner.to_dict()
@@ -397,7 +399,7 @@ def test_damaged_states():
         ({"more": 1}, "`state` has the unknown 'more'"),
         ({"acquisition": "best"}, "`acquisition` must be one of"),
         ({"acquisition": None}, "`acquisition` must be given"),
-        ({"stopper": {}}, "`state` must describe a Criterion"),
+        ({"criterion": {}}, "`state` must describe a Criterion"),
     ]:
         with pytest.raises(ValueError, match=message):
             ActiveLearner.from_dict(good | change, x)
@@ -409,28 +411,28 @@ def test_damaged_states():
 def test_pandas_keeps_names():
     X, y = problem(30)
     table = pd.DataFrame(X, index=[f"sample {i}" for i in range(30)])
-    run = learn(table, pd.Series(y), gp=GaussianProcess(1.3, 0.05), stopper=NEVER, seed=0)
+    run = learn(table, pd.Series(y), gp=GaussianProcess(1.3, 0.05), criterion=NEVER, seed=0)
     assert run.names == [f"sample {i}" for i in run.indices]
     assert json.loads(json.dumps(run.to_dict()))["names"] == run.names
-    assert learn(X, y, gp=GaussianProcess(), stopper=NEVER, max_labels=3).names is None
+    assert learn(X, y, gp=GaussianProcess(), criterion=NEVER, max_labels=3).names is None
 
 
 def test_to_dict_is_json():
     x, y = artificial(60)
-    run = learn(x, y, gp=GaussianProcess(1.5, 0.0025), stopper=Stopper(), seed=0, test=(x, y))
+    run = learn(x, y, gp=GaussianProcess(1.5, 0.0025), criterion=Stopper(), seed=0, test=(x, y))
     state = json.loads(json.dumps(run.to_dict()))
     assert state["indices"] == run.indices.tolist()
     assert state["errors"] == run.errors.tolist()
-    assert Stopper.from_dict(state["stopper"]).stopped_at == run.stopped_at - 1
+    assert Stopper.from_dict(state["criterion"]).stopped_at == run.stopped_at - 1
     assert state["verdict"] == str(run.verdict)
 
 
 def test_progress(capsys):
     x, y = artificial(60)
     gp = GaussianProcess(1.5, 0.0025)
-    plain = learn(x, y, gp=gp, stopper=Stopper(), seed=0)
+    plain = learn(x, y, gp=gp, criterion=Stopper(), seed=0)
     assert capsys.readouterr().err == ""
-    shown = learn(x, y, gp=gp, stopper=Stopper(), seed=0, progress=True)
+    shown = learn(x, y, gp=gp, criterion=Stopper(), seed=0, progress=True)
     assert "label" in capsys.readouterr().err
     assert (plain.indices == shown.indices).all()
 
@@ -438,15 +440,15 @@ def test_progress(capsys):
 def test_numerical_edges():
     gp = GaussianProcess(1.0, 1e-12)
     duplicates = np.repeat(np.arange(5.0), 4)
-    run = learn(duplicates, duplicates, gp=GaussianProcess(1.0, 0.1), stopper=NEVER, seed=0)
+    run = learn(duplicates, duplicates, gp=GaussianProcess(1.0, 0.1), criterion=NEVER, seed=0)
     assert np.isfinite(run.bounds).all()
     with pytest.raises(np.linalg.LinAlgError, match="increase the noise variance") as broken:
-        learn(np.zeros(5), np.zeros(5), gp=GaussianProcess(1.0, 1e-17), stopper=NEVER)
+        learn(np.zeros(5), np.zeros(5), gp=GaussianProcess(1.0, 1e-17), criterion=NEVER)
     assert broken.value.run.n_labels == 1
-    one = learn([[3.0]], [1.0], gp=gp, stopper=Stopper())
+    one = learn([[3.0]], [1.0], gp=gp, criterion=Stopper())
     assert (one.n_labels, one.savings, one.stopped_at) == (1, 0.0, None)
     with pytest.warns(UserWarning, match="centre and scale the labels"):
-        learn(np.arange(5.0), np.full(5, 124.0), gp=GaussianProcess(), stopper=NEVER)
+        learn(np.arange(5.0), np.full(5, 124.0), gp=GaussianProcess(), criterion=NEVER)
 
 
 def test_a_pool_too_large_for_memory(monkeypatch):
@@ -454,7 +456,7 @@ def test_a_pool_too_large_for_memory(monkeypatch):
         gaussian.check_memory(10**8, 10**5)
     monkeypatch.setattr(_memory, "SHARE", 1e-9)
     with pytest.raises(MemoryError, match="a pool of 50 points with 50 labels needs"):
-        learn(np.arange(50.0), np.arange(50.0), gp=GaussianProcess(), stopper=NEVER)
+        learn(np.arange(50.0), np.arange(50.0), gp=GaussianProcess(), criterion=NEVER)
 
 
 @given(st.integers(1, 25), st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 5.0]))
@@ -462,7 +464,7 @@ def test_any_small_pool(n, seed, scale):
     draws = np.random.default_rng(seed)
     X = np.round(draws.normal(size=(n, 2)), 1)
     y = draws.normal(size=n)
-    run = learn(X, y, gp=GaussianProcess(scale, 0.1), stopper=Stopper(0.05), seed=seed)
+    run = learn(X, y, gp=GaussianProcess(scale, 0.1), criterion=Stopper(0.05), seed=seed)
     assert len(set(run.indices.tolist())) == run.n_labels <= n
     gp = GaussianProcess(scale, 0.1)
     expected = [gp.add(X[i], y[i]) for i in run.indices]
@@ -496,7 +498,7 @@ USED.add(0.0, 0.0)
         ({"gp": None, "initial": 4}, ValueError, "`initial` must be at least 5 without a `gp`"),
         ({"gp": None, "refit": 1.0}, ValueError, "`refit` must be above 1"),
         ({"gp": GaussianProcess([1.0, 2.0])}, ValueError, r"`X` must have shape \(n, 2\)"),
-        ({"stopper": None}, TypeError, "`stopper` must be a Stopper or criterion, got None"),
+        ({"criterion": None}, TypeError, "`criterion` must be a Stopper or criterion, got None"),
         (
             {"initial": 6},
             ValueError,
@@ -527,7 +529,7 @@ USED.add(0.0, 0.0)
     ],
 )
 def test_bad_input(arguments, error, message):
-    defaults = {"X": X5, "y_or_oracle": Y5, "gp": GP, "stopper": Stopper()}
+    defaults = {"X": X5, "y_or_oracle": Y5, "gp": GP, "criterion": Stopper()}
     with pytest.raises(error, match=message):
         learn(**(defaults | arguments))
     assert GP.n_labels == 0
@@ -545,7 +547,7 @@ def test_a_budget_that_is_raised_on_the_way(monkeypatch, below):
     # written behind the buffers.
     monkeypatch.setattr(choose, "EAGER_BELOW", below)
     x = np.linspace(0, 10, 60)
-    settings = {"gp": GaussianProcess(1.0, 0.1), "stopper": Stopper(), "seed": 0}
+    settings = {"gp": GaussianProcess(1.0, 0.1), "criterion": Stopper(), "seed": 0}
     learner, whole = ActiveLearner(x, max_labels=5, **settings), ActiveLearner(x, **settings)
     for _ in range(60):
         if learner.n_labels == learner.max_labels:
@@ -574,14 +576,14 @@ def test_another_budget_moves_the_horizon():
             learner.tell(y[learner.ask()])
         return learner
 
-    given = {"gp": GaussianProcess(1.5, 0.01), "stopper": StillToCome(0.05), "seed": 0}
+    given = {"gp": GaussianProcess(1.5, 0.01), "criterion": MovementBelow(0.05), "seed": 0}
     learner = labelled(ActiveLearner(x, max_labels=40, **given), 20)
     learner.max_labels = 250
     again = ActiveLearner.from_dict(learner.to_dict(), x)
     whole = labelled(ActiveLearner(x, max_labels=250, **given), 250)
     for one in (learner, again):
         labelled(one, 250)
-        assert one.stopper.stopped_at == whole.stopper.stopped_at
+        assert one.criterion.stopped_at == whole.criterion.stopped_at
         assert one.n_labels == whole.n_labels > 40
     learner = ActiveLearner(x, max_labels=40, **given)
     learner.max_labels = None

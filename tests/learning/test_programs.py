@@ -24,7 +24,7 @@ from numba import config
 from programs_mirror import CLOSEST, Mirror
 from programs_problems import Problem
 
-from fastal import ActiveLearner, GaussianProcess, StillToCome, learn
+from fastal import ActiveLearner, GaussianProcess, MovementBelow, learn
 
 pytestmark = [
     pytest.mark.skipif(bool(config.DISABLE_JIT), reason="hours interpreted"),
@@ -419,12 +419,12 @@ def warm():
     """Compile, or load, the kernels: Ctrl-C in the middle of that can leave a lock of Numba held."""
     X = np.random.default_rng(0).normal(size=(2500, 2))
     y = np.sin(X).sum(axis=1)
-    never = StillToCome(1e-9)
+    never = MovementBelow(1e-9)
     for gp in (GaussianProcess(1.0, 0.01), None):
         for threads in (1, 2):
-            learn(X, y, gp=gp, stopper=never, max_labels=300, threads=threads, initial=5)
+            learn(X, y, gp=gp, criterion=never, max_labels=300, threads=threads, initial=5)
         for pool in (X, X[:50]):
-            learner = ActiveLearner(pool, gp=gp, stopper=never, initial=5, max_labels=40)
+            learner = ActiveLearner(pool, gp=gp, criterion=never, initial=5, max_labels=40)
             for count in (1, 5, 30):
                 learner.tell(y[learner.ask(count)])
             learner.run()

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from fastal import ActiveLearner, GaussianProcess, StillToCome
+from fastal import ActiveLearner, GaussianProcess, MovementBelow
 
 X = np.random.default_rng(0).uniform(0, 10, (50, 2))
 Y = np.sin(X[:, 0]) + 0.2 * X[:, 1]
 
 
 def learner(n, **more):
-    return ActiveLearner(X, stopper=StillToCome(), known=(np.arange(n), Y[:n]), seed=0, **more)
+    return ActiveLearner(X, criterion=MovementBelow(), known=(np.arange(n), Y[:n]), seed=0, **more)
 
 
 def test_a_fit_between_those_that_are_due():
@@ -54,7 +54,7 @@ def test_several_labels_are_corrected_at_once():
     assert len(many.refits) == 2
     assert np.array_equal(one.run().labels, many.run().labels)
     assert np.allclose(one.bounds, many.bounds, rtol=1e-3, atol=1e-6)
-    assert many.correct([], []) == many.stopper.verdict
+    assert many.correct([], []) == many.criterion.verdict
     for wrong, message in (
         (([3, 30], [1.0, 2.0]), "`index`: point 30 has no label yet"),
         (([3, 4], [1.0]), "`y`"),

@@ -17,7 +17,7 @@ from fastal import (
     LaplaceClassifier,
     MaxVariance,
     MinLabels,
-    StillToCome,
+    MovementBelow,
     Stopper,
     learn,
 )
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 HAS_DATA = bool(os.environ.get("FASTAL_DATA"))
-NEVER = StillToCome(1e-9)
+NEVER = MovementBelow(1e-9)
 
 
 def problem(n=60, d=2, seed=0, noise=0.1):
@@ -54,7 +54,7 @@ def labelled(learner, y, n):
 
 
 def compare_with_twin(X, y, share, labels, seed, test=None):
-    learner = ActiveLearner(X, stopper=StillToCome(share), seed=seed)
+    learner = ActiveLearner(X, criterion=MovementBelow(share), seed=seed)
     twin = twins.Campaign(X, learner.initial_rows.tolist(), share)
     losses, errors = [], []
     for _ in range(labels):
@@ -71,9 +71,9 @@ def compare_with_twin(X, y, share, labels, seed, test=None):
             assert fit[1:4] == pytest.approx(slow[1:4], rel=1e-4)
             assert fit.mean == pytest.approx(slow.mean, rel=1e-4, abs=1e-4 * np.std(y))
         np.testing.assert_allclose(learner.bounds, twin.bounds, rtol=1e-3, atol=1e-6)
-        np.testing.assert_allclose(learner.stopper.bounds, learner.bounds, rtol=0, atol=0)
-        assert learner.stopper.left == pytest.approx(twin.left, rel=1e-3, nan_ok=True)
-        assert learner.stopper.stopped_at == twin.stopped_at
+        np.testing.assert_allclose(learner.criterion.bounds, learner.bounds, rtol=0, atol=0)
+        assert learner.criterion.left == pytest.approx(twin.left, rel=1e-3, nan_ok=True)
+        assert learner.criterion.stopped_at == twin.stopped_at
         if test is not None:
             loss, rmse = twin.errors(*test)
             losses.append(loss)
@@ -98,7 +98,7 @@ def test_a_campaign_like_its_twin(d, seed):
 
 def test_the_twin_to_the_end():
     X, y = problem(14, 1, 5)
-    assert compare_with_twin(X, y, 1e-6, 14, 0).stopper.stopped_at in (None, 9)
+    assert compare_with_twin(X, y, 1e-6, 14, 0).criterion.stopped_at in (None, 9)
 
 
 @pytest.mark.skipif(not HAS_DATA, reason="FASTAL_DATA names no folder with the data")
@@ -121,16 +121,16 @@ def test_the_schedule():
     assert next_refit(10, 1.01) == 11
     assert next_refit(10, growth=3) == 30
     X, y = problem()
-    run = learn(X, y, stopper=NEVER, seed=0)
+    run = learn(X, y, criterion=NEVER, seed=0)
     assert [fit.n_labels for fit in run.refits] == times[:15]
-    run = learn(X, y, stopper=NEVER, seed=0, refit=2.0, initial=7)
+    run = learn(X, y, criterion=NEVER, seed=0, refit=2.0, initial=7)
     assert [fit.n_labels for fit in run.refits] == [7, 14, 28, 56]
     assert len(run.bounds) == 53
 
 
 def test_units_of_the_pool():
     X, y = problem(60, 3)
-    run = learn(X, y, stopper=NEVER, seed=0, max_labels=40)
+    run = learn(X, y, criterion=NEVER, seed=0, max_labels=40)
     fit = run.refits[-1]
     np.testing.assert_allclose(run.gp.lengthscale, fit.lengthscale * X.std(axis=0), rtol=1e-12)
     assert (run.gp.noise, run.gp.amplitude, run.gp.mean) == (fit.noise, fit.amplitude, fit.mean)
@@ -147,7 +147,7 @@ def test_units_of_the_pool():
 def test_a_process_whose_kernel_stays(kernel, lengthscale):
     X, y = problem(60, 2)
     gp = GaussianProcess(lengthscale, 0.1, kernel=kernel, mean=20.0, amplitude=20.0)
-    run = learn(X, y, gp=gp, refit=1.5, stopper=NEVER, seed=0)
+    run = learn(X, y, gp=gp, refit=1.5, criterion=NEVER, seed=0)
     assert [fit.n_labels for fit in run.refits] == [5, 8, 12, 18, 27, 41]
     assert run.n_initial == 1
     assert len(run.bounds) == 59
@@ -166,21 +166,21 @@ def test_a_process_whose_kernel_stays(kernel, lengthscale):
 def test_constant_columns_count_for_nothing():
     X, y = problem(50, 2)
     wide = np.column_stack([X[:, 0], np.full(50, 7.5), X[:, 1], np.zeros(50)])
-    a, b = (learn(table, y, stopper=NEVER, seed=0) for table in (X, wide))
+    a, b = (learn(table, y, criterion=NEVER, seed=0) for table in (X, wide))
     assert a.indices.tolist() == b.indices.tolist()
     assert a.bounds.tolist() == b.bounds.tolist()
     assert a.refits == b.refits
     a, b = (
-        learn(table, y, stopper=NEVER, seed=0, gp=GaussianProcess(3.0, mean=20.0, amplitude=20.0),
+        learn(table, y, criterion=NEVER, seed=0, gp=GaussianProcess(3.0, mean=20.0, amplitude=20.0),
               refit=1.2)
         for table in (X, wide)
     )  # fmt: skip
     assert a.refits == b.refits
     twice = np.column_stack([X, X])
-    run = learn(twice, y, stopper=NEVER, seed=0, test=(twice, y))
+    run = learn(twice, y, criterion=NEVER, seed=0, test=(twice, y))
     assert run.rmse[-1] < run.rmse[4]
     with pytest.warns(UserWarning, match="no column varies, all 20 points are alike"):
-        run = learn(np.ones((20, 2)), y[:20], stopper=NEVER, seed=0)
+        run = learn(np.ones((20, 2)), y[:20], criterion=NEVER, seed=0)
     assert run.n_labels == 20
 
 
@@ -188,13 +188,13 @@ def test_duplicated_inputs_are_replicates():
     X, y = problem(20, 1)
     rng = np.random.default_rng(0)
     X, y = np.vstack([X, X, X]), np.r_[y, y, y] + 0.3 * rng.standard_normal(60)
-    run = learn(X, y, stopper=NEVER, seed=0)
+    run = learn(X, y, criterion=NEVER, seed=0)
     assert run.n_labels == 60
     assert 0.02 < run.refits[-1].noise < 0.4
     exact = np.r_[y[:20], y[:20], y[:20]]
-    assert learn(X, exact, stopper=NEVER, seed=0).n_labels == 60
+    assert learn(X, exact, criterion=NEVER, seed=0).n_labels == 60
     gp = GaussianProcess(1.0, 0.1, mean=22.0, amplitude=10.0)
-    learner = ActiveLearner(X, gp=gp, stopper=NEVER, known=([3], [20.0]))
+    learner = ActiveLearner(X, gp=gp, criterion=NEVER, known=([3], [20.0]))
     learner.tell(25.0, index=23)
     assert learner.model.predict(X[[3]])[0] == pytest.approx(22.5, abs=0.1)
 
@@ -203,17 +203,17 @@ def test_duplicated_inputs_are_replicates():
 def test_huge_and_tiny_units(scale):
     X, y = problem(40, 2)
     y -= 20
-    plain = learn(X, y, stopper=StillToCome(0.1), seed=0, test=(X, y))
+    plain = learn(X, y, criterion=MovementBelow(0.1), seed=0, test=(X, y))
     for inputs, labels in ((scale, 1.0), (1.0, scale / 10), (scale, scale / 10)):
         # powers of two change no digit
         a, b = (2.0 ** round(math.log2(unit)) for unit in (inputs, labels))
-        run = learn(X * a, y * b, stopper=StillToCome(0.1), seed=0, test=(X * a, y * b))
+        run = learn(X * a, y * b, criterion=MovementBelow(0.1), seed=0, test=(X * a, y * b))
         assert run.indices.tolist() == plain.indices.tolist()
         np.testing.assert_allclose(run.bounds, plain.bounds, rtol=1e-6, atol=1e-12)
         assert run.stopped_at == plain.stopped_at
         np.testing.assert_allclose(run.rmse / b, plain.rmse, rtol=1e-6)
         assert np.isfinite(run.errors[4:]).all()
-        learner = ActiveLearner(X * a, stopper=NEVER, seed=0)
+        learner = ActiveLearner(X * a, criterion=NEVER, seed=0)
         for _ in range(3):
             rows = learner.ask(6)
             learner.tell(y[rows] * b)
@@ -225,8 +225,8 @@ def test_labels_without_a_variance():
     for bad in (1e150, -1e200):
         labels = np.where(np.arange(30) == 3, bad, y)
         with pytest.raises(ValueError, match=r"`y` must be below 1e\+150 where .* got -?1e\+"):
-            learn(X, labels, stopper=NEVER)
-        learner = labelled(ActiveLearner(X, stopper=NEVER, seed=0), y, 8)
+            learn(X, labels, criterion=NEVER)
+        learner = labelled(ActiveLearner(X, criterion=NEVER, seed=0), y, 8)
         before, free = learner.to_dict(), np.flatnonzero(learner.unlabelled)[:2]
         for call in (
             lambda one, bad=bad, free=free: one.tell(bad, index=free[0]),
@@ -237,9 +237,9 @@ def test_labels_without_a_variance():
                 call(learner)
         assert learner.to_dict() == before
         with pytest.raises(ValueError, match=r"`known` must be below 1e\+150"):
-            ActiveLearner(X, stopper=NEVER, known=([1], [bad]))
+            ActiveLearner(X, criterion=NEVER, known=([1], [bad]))
         with pytest.raises(ValueError, match=r"`y` must be below") as caught:
-            learn(X, lambda i, x, bad=bad: bad, stopper=NEVER)
+            learn(X, lambda i, x, bad=bad: bad, criterion=NEVER)
         assert caught.value.run.n_labels == 0
 
 
@@ -249,7 +249,7 @@ def test_labels_without_a_variance():
 def test_labels_that_are_all_equal():
     X, y = problem(40)
     for level in (0.0, 7.0, -1e120, 1e-140):
-        learner = ActiveLearner(X, stopper=StillToCome(0.5), seed=0)
+        learner = ActiveLearner(X, criterion=MovementBelow(0.5), seed=0)
         with pytest.warns(
             UserWarning, match="could not be fitted to 5 labels, and are a guess"
         ) as w:
@@ -261,7 +261,7 @@ def test_labels_that_are_all_equal():
         assert not learner.stopped
         assert len(learner.bounds) == 9
         np.testing.assert_allclose(learner.model.predict(X), level)
-    learner = ActiveLearner(X, stopper=StillToCome(0.05), seed=0)
+    learner = ActiveLearner(X, criterion=MovementBelow(0.05), seed=0)
     with pytest.warns(UserWarning, match="could not be fitted"):
         labelled(learner, np.full(40, 20.0), 11)
     labelled(learner, y, 40)
@@ -275,8 +275,8 @@ def test_labels_that_are_all_equal():
 def test_a_fit_that_fails(how, monkeypatch):
     X, y = problem(50)
     fits = refit.weak_fit
-    whole = labelled(ActiveLearner(X, stopper=NEVER, seed=0), y, 20)
-    learner = labelled(ActiveLearner(X, stopper=NEVER, seed=0), y, 13)
+    whole = labelled(ActiveLearner(X, criterion=NEVER, seed=0), y, 20)
+    learner = labelled(ActiveLearner(X, criterion=NEVER, seed=0), y, 13)
     good = learner.refits[-1]
 
     def broken(Z, labels, *arguments, **settings):
@@ -293,21 +293,21 @@ def test_a_fit_that_fails(how, monkeypatch):
     last = learner.refits[-1]
     assert last == good._replace(n_labels=17, at_edge=True, fitted=False)
     assert learner.prior.noise == good.noise
-    assert len(learner.bounds) == len(learner.stopper.bounds) == 14
+    assert len(learner.bounds) == len(learner.criterion.bounds) == 14
     again = ActiveLearner.from_dict(learner.to_dict(), X)
     assert again.refits == learner.refits
     monkeypatch.setattr(refit, "weak_fit", fits)
     labelled(learner, y, 20)
     assert learner.refits[-1].fitted
     rows = learner.run().indices
-    right = ActiveLearner(X, stopper=NEVER, seed=0, known=(rows, y[rows]))
+    right = ActiveLearner(X, criterion=NEVER, seed=0, known=(rows, y[rows]))
     np.testing.assert_allclose(learner.bounds, right.bounds, rtol=1e-4)
     assert rows[:14].tolist() == whole.run().indices[:14].tolist()
 
 
 def test_a_warning_that_is_an_error():
     X, y = problem(30)
-    learner = ActiveLearner(X, stopper=NEVER, seed=0)
+    learner = ActiveLearner(X, criterion=NEVER, seed=0)
     with pytest.raises(UserWarning, match="could not be fitted"):
         labelled(learner, np.full(30, 3.0), 5)  # warnings are errors in this suite
     assert learner.n_labels == 5
@@ -318,25 +318,25 @@ def test_a_warning_that_is_an_error():
 
 def test_what_is_refused():
     X, y = problem(30)
-    for stopper in (Stopper(sequential=True), StillToCome() | Stopper(sequential=True)):
+    for stopper in (Stopper(sequential=True), MovementBelow() | Stopper(sequential=True)):
         with pytest.raises(ValueError, match="`sequential` must be False where hyper-parameters"):
-            ActiveLearner(X, stopper=stopper)
+            ActiveLearner(X, criterion=stopper)
         with pytest.raises(ValueError, match="`sequential` must be False where hyper-parameters"):
-            learn(X, y, gp=GaussianProcess(), refit=1.2, stopper=stopper)
+            learn(X, y, gp=GaussianProcess(), refit=1.2, criterion=stopper)
     with pytest.raises(TypeError, match="`refit` needs a GaussianProcess, got LaplaceClassifier"):
-        ActiveLearner(X, gp=LaplaceClassifier(), refit=1.2, stopper=Stopper())
+        ActiveLearner(X, gp=LaplaceClassifier(), refit=1.2, criterion=Stopper())
     for bad in (1.0, 0.5, -2, math.inf, math.nan):
         with pytest.raises(ValueError, match="`refit` must be"):
-            ActiveLearner(X, refit=bad, stopper=Stopper())
+            ActiveLearner(X, refit=bad, criterion=Stopper())
     with pytest.raises(ValueError, match=r"`X` must have at least 5 rows without a `gp`.*got 4"):
-        ActiveLearner(X[:4], stopper=Stopper())
+        ActiveLearner(X[:4], criterion=Stopper())
     for bad in (4, [1, 2, 3, 4], 0):
         with pytest.raises(ValueError, match="`initial` must be at least 5 without a `gp`"):
-            ActiveLearner(X, initial=bad, stopper=Stopper())
+            ActiveLearner(X, initial=bad, criterion=Stopper())
     with pytest.raises(ValueError, match=r"`max_labels` must be between `initial` \(5\)"):
-        ActiveLearner(X, max_labels=4, stopper=Stopper())
-    assert learn(X[:5], y[:5], stopper=NEVER).n_labels == 5
-    assert learn(X, y, max_labels=5, stopper=NEVER, test=(X, y)).rmse[-1] > 0
+        ActiveLearner(X, max_labels=4, criterion=Stopper())
+    assert learn(X[:5], y[:5], criterion=NEVER).n_labels == 5
+    assert learn(X, y, max_labels=5, criterion=NEVER, test=(X, y)).rmse[-1] > 0
 
 
 # The same by every way ---------------------------------------------------------------------------------------
@@ -344,11 +344,11 @@ def test_what_is_refused():
 
 @pytest.mark.parametrize("acquisition", ["max_variance", "random"])
 @pytest.mark.parametrize(
-    "stopper", [StillToCome(0.1), Stopper(0.05), StillToCome(0.1) & MinLabels(30)]
+    "stopper", [MovementBelow(0.1), Stopper(0.05), MovementBelow(0.1) & MinLabels(30)]
 )
 def test_compiled_or_not(acquisition, stopper):
     X, y = problem(60)
-    settings = {"stopper": stopper, "seed": 4, "acquisition": acquisition, "test": (X[:9], y[:9])}
+    settings = {"criterion": stopper, "seed": 4, "acquisition": acquisition, "test": (X[:9], y[:9])}
     run = learn(X, y, **settings)
     seen = []
     others = [
@@ -356,7 +356,7 @@ def test_compiled_or_not(acquisition, stopper):
         learn(X, y, on_label=lambda one: seen.append(one.n_labels), **settings),
         learn(X, y, threads=3, **settings),
     ]
-    learner = ActiveLearner(X, stopper=stopper, seed=4, acquisition=acquisition)
+    learner = ActiveLearner(X, criterion=stopper, seed=4, acquisition=acquisition)
     while not learner.finished:
         learner.tell(y[learner.ask()])
     others.append(learner.run((X[:9], y[:9])))
@@ -368,22 +368,22 @@ def test_compiled_or_not(acquisition, stopper):
 
 def test_lazy_pools(monkeypatch):
     X, y = problem(120, 2)
-    run = learn(X, y, stopper=StillToCome(0.1), seed=0)
+    run = learn(X, y, criterion=MovementBelow(0.1), seed=0)
     monkeypatch.setattr(choose, "EAGER_BELOW", 0)
-    lazy = learn(X, y, stopper=StillToCome(0.1), seed=0)
+    lazy = learn(X, y, criterion=MovementBelow(0.1), seed=0)
     assert lazy.indices.tolist() == run.indices.tolist()
     assert lazy.stopped_at == run.stopped_at
     np.testing.assert_allclose(lazy.bounds, run.bounds, rtol=1e-6)
-    threads = learn(X, y, stopper=StillToCome(0.1), seed=0, threads=3)
+    threads = learn(X, y, criterion=MovementBelow(0.1), seed=0, threads=3)
     assert threads.bounds.tolist() == lazy.bounds.tolist()
-    learner = labelled(ActiveLearner(X, stopper=StillToCome(0.1), seed=0), y, lazy.n_labels)
+    learner = labelled(ActiveLearner(X, criterion=MovementBelow(0.1), seed=0), y, lazy.n_labels)
     assert learner.run().indices.tolist() == lazy.indices.tolist()
 
 
 def test_progress(capsys):
     X, y = problem(30)
-    run = learn(X, y, stopper=StillToCome(0.1), seed=0, progress=True)
-    assert run.n_labels == learn(X, y, stopper=StillToCome(0.1), seed=0).n_labels
+    run = learn(X, y, criterion=MovementBelow(0.1), seed=0, progress=True)
+    assert run.n_labels == learn(X, y, criterion=MovementBelow(0.1), seed=0).n_labels
     assert "label" in capsys.readouterr().err
 
 
@@ -395,12 +395,12 @@ def test_an_acquisition_of_ones_own():
         calls.append(len(mean))
         return var
 
-    run = learn(X, y, stopper=NEVER, seed=0, acquisition=acquisition, max_labels=25)
+    run = learn(X, y, criterion=NEVER, seed=0, acquisition=acquisition, max_labels=25)
     assert len(calls) == 20  # not before the first fit
     assert (
-        run.indices.tolist() == learn(X, y, stopper=NEVER, seed=0, max_labels=25).indices.tolist()
+        run.indices.tolist() == learn(X, y, criterion=NEVER, seed=0, max_labels=25).indices.tolist()
     )
-    learner = ActiveLearner(X, stopper=NEVER, seed=0, acquisition=acquisition)
+    learner = ActiveLearner(X, criterion=NEVER, seed=0, acquisition=acquisition)
     state = labelled(learner, y, 12).to_dict()
     again = ActiveLearner.from_dict(state, X, acquisition)
     assert again.ask() == learner.ask()
@@ -413,7 +413,7 @@ def test_an_acquisition_of_ones_own():
 
 def test_a_run_stays_as_it_was():
     X, y = problem(60)
-    learner = labelled(ActiveLearner(X, stopper=StillToCome(0.01), seed=0), y, 15)
+    learner = labelled(ActiveLearner(X, criterion=MovementBelow(0.01), seed=0), y, 15)
     run = learner.run((X, y))
     late = learner.run()  # whose process is made when the learner has gone on
     kept = json.dumps(run.to_dict()), run.gp.predict(X).tolist(), run.left.tolist()
@@ -432,7 +432,7 @@ def test_a_run_stays_as_it_was():
 
 def test_errors_on_the_way():
     X, y = problem(40)
-    run = learn(X, y, stopper=NEVER, seed=0, test=(X, y), max_labels=20)
+    run = learn(X, y, criterion=NEVER, seed=0, test=(X, y), max_labels=20)
     for t in range(5, 21):
         fit = [one for one in run.refits if one.n_labels <= t][-1]
         gp = GaussianProcess(
@@ -451,7 +451,7 @@ def test_errors_on_the_way():
 
 def test_resuming():
     X, y = problem(60)
-    run = learn(X, y, stopper=StillToCome(0.2), seed=0, test=(X, y))
+    run = learn(X, y, criterion=MovementBelow(0.2), seed=0, test=(X, y))
     assert run.stopped
     at, said = run.stopped_at, str(run.verdict)
     longer = run.resume()
@@ -459,11 +459,11 @@ def test_resuming():
     assert (longer.n_labels, longer.stopped_at) == (60, at)
     assert str(longer.verdict) == said.partition("; by the scatter")[0]
     assert longer.refits[: len(run.refits)] == run.refits
-    whole = learn(X, y, stopper=NEVER, seed=0, test=(X, y))
+    whole = learn(X, y, criterion=NEVER, seed=0, test=(X, y))
     assert longer.indices.tolist() == whole.indices.tolist()
     assert longer.bounds.tolist() == whole.bounds.tolist()
     np.testing.assert_array_equal(longer.rmse, whole.rmse)
-    assert (run.n_labels, len(run.stopper.bounds), str(run.verdict)) == (at, at - 5, said)
+    assert (run.n_labels, len(run.criterion.bounds), str(run.verdict)) == (at, at - 5, said)
     # a label after the other, with an oracle that fails
     calls = []
 
@@ -474,7 +474,7 @@ def test_resuming():
         return y[i]
 
     with pytest.raises(OSError, match="broken") as caught:
-        learn(X, oracle, stopper=StillToCome(0.2), seed=0)
+        learn(X, oracle, criterion=MovementBelow(0.2), seed=0)
     part = caught.value.run
     assert part.n_labels == 12
     rest = part.resume()
@@ -485,7 +485,7 @@ def test_resuming():
 @pytest.mark.parametrize("call", [0, 3, 7])
 def test_ctrl_c_in_a_fit_of_learn(call, monkeypatch):
     X, y = problem(60)
-    whole = learn(X, y, stopper=StillToCome(0.1), seed=0, test=(X, y))
+    whole = learn(X, y, criterion=MovementBelow(0.1), seed=0, test=(X, y))
     fits, left = refit.weak_fit, [call]
 
     def interrupted(*arguments, **settings):
@@ -496,7 +496,7 @@ def test_ctrl_c_in_a_fit_of_learn(call, monkeypatch):
 
     monkeypatch.setattr(refit, "weak_fit", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
-        learn(X, y, stopper=StillToCome(0.1), seed=0, test=(X, y))
+        learn(X, y, criterion=MovementBelow(0.1), seed=0, test=(X, y))
     part = caught.value.run
     assert len(part.refits) == call
     run = part.resume(test=(X, y))
@@ -510,28 +510,28 @@ def test_ctrl_c_in_a_fit_of_learn(call, monkeypatch):
 def test_two_fits_must_agree(initial):
     # also those of a campaign that begins with many labels: its first fit gives no bounds
     X, y = problem(200, seed=1)
-    for stopper in (StillToCome(0.3), Stopper(0.2)):
-        learner = ActiveLearner(X, stopper=stopper, seed=0, initial=initial)
+    for stopper in (MovementBelow(0.3), Stopper(0.2)):
+        learner = ActiveLearner(X, criterion=stopper, seed=0, initial=initial)
         while not learner.finished:
             learner.tell(y[learner.ask()])
         assert learner.stopped
         assert learner.n_labels == learner.refits[-1].n_labels
-        compiled = learn(X, y, stopper=stopper, seed=0, initial=initial)
+        compiled = learn(X, y, criterion=stopper, seed=0, initial=initial)
         assert compiled.stopped_at == learner.n_labels
 
 
 def test_a_fit_at_the_edge_confirms_nothing(monkeypatch):
     X, y = problem(60)
-    at = learn(X, y, stopper=StillToCome(0.3), seed=0).stopped_at
+    at = learn(X, y, criterion=MovementBelow(0.3), seed=0).stopped_at
     assert at < 50
     fits = refit.weak_fit
     monkeypatch.setattr(
         refit, "weak_fit", lambda *a, **more: fits(*a, **more)._replace(at_edge=True)
     )
-    run = learn(X, y, stopper=StillToCome(0.3), seed=0)
+    run = learn(X, y, criterion=MovementBelow(0.3), seed=0)
     assert run.stopped_at == 60  # the end
     assert all(fit.at_edge for fit in run.refits)
-    run = learn(X, y, stopper=StillToCome(0.3), seed=0, max_labels=at + 2)
+    run = learn(X, y, criterion=MovementBelow(0.3), seed=0, max_labels=at + 2)
     assert str(run.verdict) == (
         f"go on: the horizon of {at + 2 - 5} bounds is reached between two fits; the fit lies at "
         "an edge of its search box and confirms nothing"
@@ -540,23 +540,23 @@ def test_a_fit_at_the_edge_confirms_nothing(monkeypatch):
 
 def test_budgets_and_compositions():
     X, y = problem(60)
-    run = learn(X, y, stopper=FixedBudget(13), seed=0)
+    run = learn(X, y, criterion=FixedBudget(13), seed=0)
     assert run.stopped_at == 18
-    run = learn(X, y, stopper=FixedBudget(13) | StillToCome(1e-6), seed=0)
+    run = learn(X, y, criterion=FixedBudget(13) | MovementBelow(1e-6), seed=0)
     assert run.stopped_at == 18
-    assert run.stopper.members[1].verdict.horizon == 13
-    alone = learn(X, y, stopper=StillToCome(0.2), seed=0)
-    assert learn(X, y, stopper=StillToCome(0.2) | FixedBudget(54), seed=0).stopped
-    late = learn(X, y, stopper=MinLabels(alone.stopped_at) & StillToCome(0.2), seed=0)
+    assert run.criterion.members[1].verdict.horizon == 13
+    alone = learn(X, y, criterion=MovementBelow(0.2), seed=0)
+    assert learn(X, y, criterion=MovementBelow(0.2) | FixedBudget(54), seed=0).stopped
+    late = learn(X, y, criterion=MinLabels(alone.stopped_at) & MovementBelow(0.2), seed=0)
     assert alone.stopped_at <= late.stopped_at
     assert late.stopped_at in [fit.n_labels for fit in late.refits]
-    for stopper in (StillToCome(0.2) | Stopper(1e-6), StillToCome(0.2) & Stopper(0.9)):
-        learner = ActiveLearner(X, stopper=stopper, seed=0)
+    for stopper in (MovementBelow(0.2) | Stopper(1e-6), MovementBelow(0.2) & Stopper(0.9)):
+        learner = ActiveLearner(X, criterion=stopper, seed=0)
         while not learner.finished:
             learner.tell(y[learner.ask()])
-            for member in learner.stopper.members:
+            for member in learner.criterion.members:
                 assert (member.bounds == learner.bounds).all()
-        assert learner.run().stopped_at == learn(X, y, stopper=stopper, seed=0).stopped_at
+        assert learner.run().stopped_at == learn(X, y, criterion=stopper, seed=0).stopped_at
 
 
 class Quiet(Criterion):
@@ -586,13 +586,13 @@ class Quiet(Criterion):
 
 def test_a_criterion_of_ones_own():
     X, y = problem(60)
-    run = learn(X, y, stopper=Quiet(0.05), seed=0)
+    run = learn(X, y, criterion=Quiet(0.05), seed=0)
     assert run.stopped
     assert run.stopped_at == run.n_labels
-    assert len(run.stopper.seen) == run.n_labels - 5  # bounds as they came
-    both = learn(X, y, stopper=Quiet(0.05) | StillToCome(0.01), seed=0)
+    assert len(run.criterion.seen) == run.n_labels - 5  # bounds as they came
+    both = learn(X, y, criterion=Quiet(0.05) | MovementBelow(0.01), seed=0)
     assert both.n_labels <= run.n_labels
-    learner = labelled(ActiveLearner(X, stopper=Quiet(1e-9), seed=0), y, 12)
+    learner = labelled(ActiveLearner(X, criterion=Quiet(1e-9), seed=0), y, 12)
     learner.correct(learner.run().indices[2], 3.0)
     learner.ask()
     learner.skip()
@@ -609,14 +609,14 @@ def test_criteria_of_experiments(n_known):
         CrossValidation(5.0),
         PACBayes(30.0, 50.0),
         GroundTruth(X, y, 1e9),
-        MaxVariance(1.0) | StillToCome(1e-6),
+        MaxVariance(1.0) | MovementBelow(1e-6),
     ):
-        learner = ActiveLearner(X, stopper=stopper, seed=0, known=(rows, y[rows]))
+        learner = ActiveLearner(X, criterion=stopper, seed=0, known=(rows, y[rows]))
         labelled(learner, y, 30)
         run = learner.run()
         if run.stopped:
             assert n_known < run.stopped_at <= 30
-        one = learner.stopper
+        one = learner.criterion
         one = one.members[0] if hasattr(one, "members") else one
         assert len(one.history) == 25
         assert np.isnan(one.history[: max(0, n_known - 5)]).all()
@@ -630,7 +630,7 @@ def test_labels_in_a_given_order_hide_no_point_of_a_lazy_pool(lengthscale, monke
         X, y = rng.uniform(0, 6, (300, 2)), rng.standard_normal(300)
         for rows in (rng.permutation(300)[:n] for n in (7, 12)):
             settings = {
-                "gp": GaussianProcess(lengthscale, 0.1), "stopper": NEVER, "max_labels": 30,
+                "gp": GaussianProcess(lengthscale, 0.1), "criterion": NEVER, "max_labels": 30,
                 "initial": rows,
             }  # fmt: skip
             monkeypatch.setattr(choose, "EAGER_BELOW", 2048)

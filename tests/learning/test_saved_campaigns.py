@@ -12,7 +12,7 @@ from numba import config
 from fastal import (
     ActiveLearner,
     FixedBudget,
-    StillToCome,
+    MovementBelow,
     Stopper,
 )
 
@@ -32,7 +32,7 @@ def moments():
     """Yield (name, learner) at every kind of moment of a campaign."""
     X, y = problem()
     for gp in (None, GP):
-        made = {"gp": gp, "stopper": StillToCome(0.15), "initial": 5, "seed": 4}
+        made = {"gp": gp, "criterion": MovementBelow(0.15), "initial": 5, "seed": 4}
         learner = ActiveLearner(X, **made)
         yield "new", learner
         learner = ActiveLearner(X, **made)
@@ -67,7 +67,7 @@ def moments():
         yield "a correction", learner
         yield "known", ActiveLearner(X, known=(np.arange(12), y[:12]), **made)
         yield "random", told(ActiveLearner(X, acquisition="random", **made), y, 9)
-        learner = told(ActiveLearner(X, **made | {"stopper": FixedBudget(9) | NEVER}), y, 12)
+        learner = told(ActiveLearner(X, **made | {"criterion": FixedBudget(9) | NEVER}), y, 12)
         yield "composition", learner
         yield "no seed", told(ActiveLearner(X, **made | {"seed": None}), y, 7)
 
@@ -92,7 +92,7 @@ def test_the_same_campaign_elsewhere(way):
     for name, learner in moments():
         again = ways()[way](learner)
         assert again.to_dict() == learner.to_dict(), name
-        assert str(again.stopper.verdict) == str(learner.stopper.verdict), name
+        assert str(again.criterion.verdict) == str(learner.criterion.verdict), name
         assert again.pending.tolist() == learner.pending.tolist()
         assert again.refits == learner.refits
         rows = learner.pending
@@ -103,14 +103,14 @@ def test_the_same_campaign_elsewhere(way):
             for one in (learner, again):
                 rows = one.ask(3)
             assert learner.pending.tolist() == again.pending.tolist(), name
-        assert again.stopper.stopped_at == learner.stopper.stopped_at
+        assert again.criterion.stopped_at == learner.criterion.stopped_at
         np.testing.assert_allclose(again.bounds, learner.bounds, rtol=1e-9, atol=1e-12)
         assert [fit.n_labels for fit in again.refits] == [fit.n_labels for fit in learner.refits]
 
 
 def test_states_of_version_1():
     X, y = problem(30)
-    learner = told(ActiveLearner(X, gp=GP, stopper=Stopper(), seed=0), y, 8)
+    learner = told(ActiveLearner(X, gp=GP, criterion=Stopper(), seed=0), y, 8)
     row = learner.ask()
     state = learner.to_dict()
     names = ("kind", "pool", "gp", "stopper", "acquisition", "order", "n_initial", "max_labels")
@@ -126,7 +126,7 @@ def test_states_of_version_1():
 
 def test_damaged_states():
     X, y = problem(30)
-    learner = told(ActiveLearner(X, stopper=NEVER, seed=0), y, 12)
+    learner = told(ActiveLearner(X, criterion=NEVER, seed=0), y, 12)
     learner.tell(y[learner.ask()], noise=0.3)
     learner.ask()
     learner.skip()

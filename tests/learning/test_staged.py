@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from fastal import ActiveLearner, GaussianProcess, MaxVariance, StillToCome, Stopper, learn
+from fastal import ActiveLearner, GaussianProcess, MaxVariance, MovementBelow, Stopper, learn
 from fastal._core import selection_lazy
 from fastal._core.ended import BROKEN
 from fastal._core.selection_eager import Eager
@@ -50,7 +50,7 @@ def test_which_pools():
 
 def learn_of(n):
     X = np.linspace(0, 1, n)[:, None]
-    return ActiveLearner(X, gp=GP, stopper=Stopper(), seed=0)
+    return ActiveLearner(X, gp=GP, criterion=Stopper(), seed=0)
 
 
 @pytest.mark.parametrize("labels", [1, SWITCH - 1, SWITCH, SWITCH + 1, SWITCH + 16, SWITCH + 150])
@@ -130,13 +130,19 @@ def test_no_memory_for_the_switch(pool, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "criterion", [Stopper(1e-2), StillToCome(0.3), MaxVariance(0.2), Stopper() & MaxVariance(0.3)]
+    "criterion", [Stopper(1e-2), MovementBelow(0.3), MaxVariance(0.2), Stopper() & MaxVariance(0.3)]
 )
 def test_criteria_stop_where_they_do_outside(pool, criterion):
     X, y = pool
-    compiled = learn(X, y, gp=GP, stopper=criterion, initial=[3], max_labels=SWITCH + 90)
+    compiled = learn(X, y, gp=GP, criterion=criterion, initial=[3], max_labels=SWITCH + 90)
     outside = learn(
-        X, y, gp=GP, stopper=criterion, initial=[3], max_labels=SWITCH + 90, on_label=lambda _: None
+        X,
+        y,
+        gp=GP,
+        criterion=criterion,
+        initial=[3],
+        max_labels=SWITCH + 90,
+        on_label=lambda _: None,
     )
     assert compiled.n_labels == outside.n_labels
     assert compiled.stopped == outside.stopped

@@ -30,7 +30,7 @@ def test_without_a_cluster_chunks_are_read_one_by_one(n):
     X, y = problem(n)
     D = da.from_array(X, chunks=(700, 2))
     assert_same_run(learn(D, y, **BUDGET), learn(X, y, **BUDGET))
-    settings = {"stopper": FixedBudget(30), "max_labels": 30, "seed": 0}
+    settings = {"criterion": FixedBudget(30), "max_labels": 30, "seed": 0}
     run = learn(D, lambda index, x: float(np.sin(x).sum()), **settings)
     assert_same_run(run, learn(X, np.sin(X).sum(axis=1), **settings))
     state = run._learner.to_dict()
@@ -60,7 +60,7 @@ def test_a_zarr_array_gives_the_run_of_an_array(tmp_path):
     X, y = problem(3001)
     D = stored(tmp_path / "pool.zarr", X)
     unknown = {
-        "stopper": FixedBudget(30),
+        "criterion": FixedBudget(30),
         "max_labels": 30,
         "seed": 0,
         "test": (X[:9] + 0.1, y[:9]),
@@ -92,7 +92,7 @@ def test_a_pool_in_a_file_is_never_in_memory_as_a_whole(tmp_path, kind):
     del X
     tracemalloc.start()
     try:
-        learner = ActiveLearner(pool, gp=GP, stopper=FixedBudget(9), seed=0)
+        learner = ActiveLearner(pool, gp=GP, criterion=FixedBudget(9), seed=0)
         ready, peak = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
         learner.to_dict()
@@ -108,7 +108,7 @@ def test_a_pool_in_a_file_is_never_in_memory_as_a_whole(tmp_path, kind):
 
 def test_a_mapped_file_of_doubles_is_used_as_it_is(tmp_path):
     X = mapped(tmp_path / "pool", problem(3000)[0])
-    assert np.shares_memory(ActiveLearner(X, gp=GP, stopper=FixedBudget(9)).points, X)
+    assert np.shares_memory(ActiveLearner(X, gp=GP, criterion=FixedBudget(9)).points, X)
 
 
 @pytest.mark.parametrize(("dtype", "order"), [(np.float32, "C"), (np.float64, "F"), (">f8", "C")])
@@ -117,7 +117,7 @@ def test_a_mapped_file_gives_the_run_of_an_array(tmp_path, dtype, order):
     X = mapped(tmp_path / "pool", whole, dtype, order)
     whole = np.array(X, dtype=np.float64, order="C")
     test = whole[:9] + 0.1, y[:9]
-    unknown = {"stopper": FixedBudget(30), "max_labels": 30, "seed": 0, "test": test}
+    unknown = {"criterion": FixedBudget(30), "max_labels": 30, "seed": 0, "test": test}
     for settings in (BUDGET, unknown):
         run, expected = learn(X, y, **settings), learn(whole, y, **settings)
         assert_same_run(run, expected)
@@ -143,7 +143,7 @@ def test_what_needs_all_rows_of_a_mapped_file_gets_them(tmp_path):
         {"gp": GP, "acquisition": mean_and_variance},
         {"gp": LaplaceClassifier(0.8)},
     ):
-        settings = {"stopper": FixedBudget(9), "seed": 0, "initial": 2} | more
+        settings = {"criterion": FixedBudget(9), "seed": 0, "initial": 2} | more
         one, other = ActiveLearner(X, **settings), ActiveLearner(whole, **settings)
         for learner in (one, other):
             for _ in range(4):

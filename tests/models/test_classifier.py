@@ -580,13 +580,13 @@ def test_learn_equals_a_plain_loop():
     x = np.sort(np.random.default_rng(8).uniform(0, 2, 12))
     y = np.where(np.sin(2 * np.pi * x) > 0, 1, -1)
     model = LaplaceClassifier(0.3, amplitude=10.0, kernel="matern12")
-    run = learn(x, y, gp=model, stopper=NEVER, initial=[4], max_labels=6)
+    run = learn(x, y, gp=model, criterion=NEVER, initial=[4], max_labels=6)
     order, bounds = by_hand(x, y, 4, 6)
     assert run.indices.tolist() == order
     np.testing.assert_allclose(run.bounds, bounds[1:], rtol=1e-8)
     assert model.n_labels == 0
     assert run.gp.n_labels == 6
-    explicit = learn(x, y, gp=model, stopper=NEVER, initial=[4], max_labels=6,
+    explicit = learn(x, y, gp=model, criterion=NEVER, initial=[4], max_labels=6,
                      acquisition="uncertainty")  # fmt: skip
     assert explicit.indices.tolist() == order
 
@@ -594,13 +594,13 @@ def test_learn_equals_a_plain_loop():
 def test_errors_after_every_label():
     x, y = pool(SIZE)
     T, labels = x[::5] + 0.01, y[::5]
-    run = learn(x, y, gp=MODEL, stopper=NEVER, seed=0, max_labels=10, test=(T, labels))
+    run = learn(x, y, gp=MODEL, criterion=NEVER, seed=0, max_labels=10, test=(T, labels))
     model = MODEL.copy()
     for t, i in enumerate(run.indices):
         model.add(x[i], y[i])
         assert run.errors[t] == pytest.approx(model.expected_loss(T, labels).mean(), rel=1e-12)
     assert run.errors[-1] < run.errors[0]
-    zeros = learn(x, (y + 1) // 2, gp=MODEL, stopper=NEVER, seed=0, max_labels=10,
+    zeros = learn(x, (y + 1) // 2, gp=MODEL, criterion=NEVER, seed=0, max_labels=10,
                   test=(T, (labels + 1) // 2))  # fmt: skip
     np.testing.assert_array_equal(zeros.errors, run.errors)
 
@@ -609,7 +609,7 @@ def test_errors_after_every_label():
 def test_a_campaign_stops():
     x, y = pool(200)
     model = LaplaceClassifier(0.15, amplitude=25.0)
-    run = learn(x, y, gp=model, stopper=Stopper(), seed=1)
+    run = learn(x, y, gp=model, criterion=Stopper(), seed=1)
     assert run.stopped
     assert run.n_labels < 100
     assert (run.gp.predict(x) == y).mean() > 0.9
@@ -624,7 +624,7 @@ def test_a_campaign_stops():
 
 def test_oracles_and_resuming():
     x, y = pool(SIZE)
-    expected = learn(x, y, gp=MODEL, stopper=NEVER, seed=0, max_labels=9, test=(x, y))
+    expected = learn(x, y, gp=MODEL, criterion=NEVER, seed=0, max_labels=9, test=(x, y))
     calls = []
 
     def oracle(index, point):
@@ -634,7 +634,7 @@ def test_oracles_and_resuming():
         return 7 if len(calls) == 6 else y[index]
 
     with pytest.raises(ConnectionError) as out:
-        learn(x, oracle, gp=MODEL, stopper=NEVER, seed=0, max_labels=9, test=(x, y))
+        learn(x, oracle, gp=MODEL, criterion=NEVER, seed=0, max_labels=9, test=(x, y))
     assert out.value.run.n_labels == 3
     with pytest.raises(
         ValueError, match=r"invalid label for point \d+: `y` must be -1 or 1"
@@ -649,7 +649,7 @@ def test_oracles_and_resuming():
     assert half.gp.n_labels == 6  # a record that later labels do not change
     np.testing.assert_allclose(final.gp.latent(x), expected.gp.latent(x), atol=1e-12)
     seen = []
-    learn(x, y, gp=MODEL, stopper=FixedBudget(4), seed=0,
+    learn(x, y, gp=MODEL, criterion=FixedBudget(4), seed=0,
           on_label=lambda learner: seen.append(learner.model.n_labels))  # fmt: skip
     assert seen == [1, 2, 3, 4, 5]
 
@@ -657,7 +657,7 @@ def test_oracles_and_resuming():
 @pytest.mark.parametrize("acquisition", ["max_variance", "random", lambda mean, var: var])
 def test_asked_saved_and_loaded(acquisition):
     x, y = pool(SIZE)
-    learner = ActiveLearner(x, gp=MODEL, stopper=Stopper(0.01) | FixedBudget(9), seed=0,
+    learner = ActiveLearner(x, gp=MODEL, criterion=Stopper(0.01) | FixedBudget(9), seed=0,
                             acquisition=acquisition)  # fmt: skip
     for _ in range(5):
         learner.tell(y[learner.ask()])
@@ -680,7 +680,9 @@ def test_asked_saved_and_loaded(acquisition):
 
 def test_callables_see_the_latent_posterior():
     x, y = pool(SIZE)
-    learner = ActiveLearner(x, gp=MODEL, stopper=NEVER, seed=0, acquisition=lambda m, v: seen(m, v))
+    learner = ActiveLearner(
+        x, gp=MODEL, criterion=NEVER, seed=0, acquisition=lambda m, v: seen(m, v)
+    )
 
     def seen(mean, var):
         expected = learner.model.latent(x, return_var=True)
@@ -695,29 +697,29 @@ def test_callables_see_the_latent_posterior():
 
 def test_equal_uncertainty_goes_to_the_lower_index():
     x = np.array([0.0, 100.0, 200.0, 300.0])
-    run = learn(x, [1, -1, 1, -1], gp=LaplaceClassifier(1.0), stopper=NEVER, initial=[2])
+    run = learn(x, [1, -1, 1, -1], gp=LaplaceClassifier(1.0), criterion=NEVER, initial=[2])
     assert run.indices.tolist() == [2, 0, 1, 3]
 
 
 def test_criteria_that_look_at_a_classifier():
     x, y = pool(SIZE)
-    run = learn(x, y, gp=MODEL, stopper=MaxUncertainty(0.5) | FixedBudget(8), seed=0)
+    run = learn(x, y, gp=MODEL, criterion=MaxUncertainty(0.5) | FixedBudget(8), seed=0)
     assert run.stopped
     assert run.n_labels <= 9
 
 
 def test_what_is_for_regression_says_so():
     x, y = pool(SIZE)
-    run = learn(x, y, gp=MODEL, stopper=NEVER, seed=0, max_labels=3, test=(x, y))
+    run = learn(x, y, gp=MODEL, criterion=NEVER, seed=0, max_labels=3, test=(x, y))
     with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got LaplaceClassifier"):
         simulate(x, y, gp=MODEL)
     for criterion in (CrossValidation(0.1), PACBayes(1.0, 1.0), GroundTruth(x, y, 0.1)):
         with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got LaplaceCl"):
-            learn(x, y, gp=MODEL, stopper=criterion, seed=0, max_labels=6)
+            learn(x, y, gp=MODEL, criterion=criterion, seed=0, max_labels=6)
     with pytest.raises(TypeError, match="`run` must be one of a GaussianProcess"):
         plot_demo(run, x, y, x, y)
     with pytest.raises(ValueError, match="`acquisition` must be one of 'max_variance', 'random'"):
-        learn(x, y, gp=GaussianProcess(), stopper=NEVER, acquisition="uncertainty")
+        learn(x, y, gp=GaussianProcess(), criterion=NEVER, acquisition="uncertainty")
 
 
 @pytest.mark.parametrize(
@@ -740,7 +742,7 @@ def test_what_is_for_regression_says_so():
 )
 def test_bad_input_of_learn(arguments, error, message):
     x, y = pool(SIZE)
-    defaults = {"X": x, "y_or_oracle": y, "gp": MODEL, "stopper": Stopper()}
+    defaults = {"X": x, "y_or_oracle": y, "gp": MODEL, "criterion": Stopper()}
     with pytest.raises(error, match=message):
         learn(**(defaults | arguments))
     assert MODEL.n_labels == 0

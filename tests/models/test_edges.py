@@ -99,7 +99,7 @@ def test_duplicate_points(noise):
 def test_constant_labels(value):
     # the prior mean itself: nothing is learnt from the labels, only the variances fall
     X = np.linspace(0, 5, 30)
-    run = learn(X, np.full(30, value), gp=GaussianProcess(mean=value), stopper=FixedBudget(40))
+    run = learn(X, np.full(30, value), gp=GaussianProcess(mean=value), criterion=FixedBudget(40))
     assert run.n_labels == 30
     assert (run.bounds >= 0).all()
     np.testing.assert_array_equal(run.gp.predict(X), value)
@@ -115,9 +115,9 @@ def test_constant_bounds_never_stop():
 
 @pytest.mark.parametrize("gp", [GaussianProcess(), LaplaceClassifier()], ids=["gp", "classes"])
 def test_a_pool_of_one_row(gp):
-    run = learn([[0.3, 0.4]], [1.0], gp=gp, stopper=Stopper())
+    run = learn([[0.3, 0.4]], [1.0], gp=gp, criterion=Stopper())
     assert (run.n_labels, run.indices.tolist(), run.stopped, len(run.bounds)) == (1, [0], False, 0)
-    learner = ActiveLearner([[0.3, 0.4]], gp=gp, stopper=Stopper())
+    learner = ActiveLearner([[0.3, 0.4]], gp=gp, criterion=Stopper())
     assert learner.ask() == 0
     learner.tell(1.0)
     with pytest.raises(ValueError, match="all 1 points of the pool are labelled"):
@@ -133,7 +133,7 @@ def test_one_row_is_too_few_elsewhere():
 def test_learning_with_extreme_length_scales(lengthscale):
     X = np.linspace(0, 1, 40)
     y = np.sin(6 * X)
-    run = learn(X, y, gp=GaussianProcess(lengthscale, 0.01), stopper=FixedBudget(30), initial=[0])
+    run = learn(X, y, gp=GaussianProcess(lengthscale, 0.01), criterion=FixedBudget(30), initial=[0])
     assert len(set(run.indices.tolist())) == run.n_labels == 31
     twin = GaussianProcess(lengthscale, 0.01)
     again = [twin.add(X[i], y[i]) for i in run.indices][1:]

@@ -27,8 +27,8 @@ import fastal
 from fastal import (
     ActiveLearner,
     FixedBudget,
+    MovementBelow,
     RunsDistribution,
-    StillToCome,
     Stopper,
     StopperBatch,
     false_stop_probability,
@@ -143,7 +143,7 @@ def arguments_of(function, settings=Stopper):
 
 def owner_of(name):
     """Return the class whose arguments a method's ``**params`` are."""
-    return StillToCome if name.startswith("StillToCome.") else Stopper
+    return MovementBelow if name.startswith("MovementBelow.") else Stopper
 
 
 # Numbers and arrays of them, annotated as anything or as a dict of them.
@@ -180,7 +180,7 @@ def in_use(value):
     if isinstance(value, ActiveLearner):
         while not value.finished:
             value.tell(Y[value.ask()])
-        return value.run().indices.tolist(), snapshot(value.stopper)
+        return value.run().indices.tolist(), snapshot(value.criterion)
     if isinstance(value, StopperBatch):
         for bound in BOUNDS * 8:
             value.push(np.full(len(value), bound))
@@ -236,7 +236,7 @@ def attempt(name, argument, value):
             owner = None  # a class method
         else:
             owner = owner()
-            if name in ("StillToCome.observe", "Stopper.observe"):
+            if name in ("MovementBelow.observe", "Stopper.observe"):
                 owner = Stopper(gp=process())
             if name == "GaussianProcess.fit_hyperparameters":
                 owner = gp()

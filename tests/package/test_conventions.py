@@ -22,11 +22,11 @@ from fastal import (
     MaxUncertainty,
     MaxVariance,
     MinLabels,
+    MovementBelow,
     OverallUncertainty,
     PACBayes,
     RunsDistribution,
     StabilizingPredictions,
-    StillToCome,
     Stopper,
     gp_bounds,
     learn,
@@ -47,7 +47,7 @@ CRITERIA = [
     Stopper(),
     Stopper(np.float64(0.1) / 3, window=7, fall=False, noise=0.1),
     Stopper(gp=GaussianProcess(2.0)),
-    StillToCome(0.1, horizon=50),
+    MovementBelow(0.1, horizon=50),
     FixedBudget(np.int64(9)),
     MinLabels(3),
     CrossValidation(0.1, 4),
@@ -61,7 +61,7 @@ CRITERIA = [
     ErrorStability(0.1),
     ConfidenceDrop(2),
     ConfidenceGradient(0.02, 2),
-    (Stopper(0.01) & MinLabels(30)) | FixedBudget(200) | StillToCome(horizon=90),
+    (Stopper(0.01) & MinLabels(30)) | FixedBudget(200) | MovementBelow(horizon=90),
 ]
 ALL = [*MODELS, *CRITERIA]
 NAMES = {name: getattr(fastal, name) for name in fastal._HOME if name[0].isupper()}
@@ -214,9 +214,9 @@ def check_column(column):
     x = np.linspace(0, 3, 30)
     np.testing.assert_array_equal(gp.add_batch(x, column), twin.add_batch(x, Y))
     np.testing.assert_array_equal(gp.predict(column), twin.predict(Y))
-    run = learn(column, column, gp=GaussianProcess(), stopper=Stopper(), seed=0, max_labels=9)
+    run = learn(column, column, gp=GaussianProcess(), criterion=Stopper(), seed=0, max_labels=9)
     assert run.indices.tolist() == learn(
-        Y, Y, gp=GaussianProcess(), stopper=Stopper(), seed=0, max_labels=9
+        Y, Y, gp=GaussianProcess(), criterion=Stopper(), seed=0, max_labels=9
     ).indices.tolist()  # fmt: skip
     rule, budget, error = Stopper() & MinLabels(5), FixedBudget(7), CrossValidation(-1.0)
     for criterion in (rule, budget, error):
@@ -224,7 +224,7 @@ def check_column(column):
     np.testing.assert_array_equal(rule.members[0].bounds, Y)
     assert budget.stopped_at == 7
     np.testing.assert_array_equal(error.history, Y)
-    learner = ActiveLearner(x, gp=GaussianProcess(), stopper=Stopper(), seed=0)
+    learner = ActiveLearner(x, gp=GaussianProcess(), criterion=Stopper(), seed=0)
     asked = learner.ask(30)
     learner.tell(column)
     twin = GaussianProcess()
@@ -305,7 +305,7 @@ def test_the_library_prints_nothing():
 
 def test_messages_go_to_the_logger(caplog, capsys):
     with caplog.at_level(logging.DEBUG, logger="fastal"):
-        run = learn(Y, Y, stopper=StillToCome(), seed=0, max_labels=12)
+        run = learn(Y, Y, criterion=MovementBelow(), seed=0, max_labels=12)
     texts = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert ("INFO", f"12 of 30 labels; {run.verdict}") in texts
     fits = [text for level, text in texts if level == "DEBUG"]

@@ -108,7 +108,7 @@ def test_the_lines_for_a_cluster_run(monkeypatch):
             exec(cluster_lines, names)
             run, learn = names["run"], names["learn"]
             assert run.stopped
-            alone = learn(pool, y, gp=names["gp"], stopper=names["stopper"], seed=0)
+            alone = learn(pool, y, gp=names["gp"], criterion=names["criterion"], seed=0)
             assert run.indices.tolist() == alone.indices.tolist()
 
             def loses_its_scheduler(X, oracle, **more):

@@ -146,10 +146,10 @@ def test_c_caller(tmp_path):
             refused = str(error)
         print(json.dumps([found, refused]))
     """)
-    rule = fastal.StillToCome(0.05, horizon=n)
+    rule = fastal.MovementBelow(0.05, horizon=n)
     assert rule.extend(fastal.gp_kl(0.0, var, y, 0.01)) == stopped_at
     bounds = fastal.gp_kl(0.0, var, y, 0.01)
-    assert left == fastal.still_to_come(bounds, n)[stopped_at - 1]
+    assert left == fastal.movement_left(bounds, n)[stopped_at - 1]
     assert stopped_at < n
     assert refused == "fastal: status -4"
 

@@ -15,7 +15,7 @@ from fastal import (
     Criterion,
     GaussianProcess,
     LaplaceClassifier,
-    StillToCome,
+    MovementBelow,
     Stopper,
 )
 from fastal.stopping.compose import AnyOf
@@ -32,7 +32,7 @@ def test_setting_nothing_keeps_the_labels(model):
 
 def stopped_by_fits():
     stopper = Stopper(0.01)
-    stopper.expect(100)
+    stopper.set_horizon(100)
     stopper.after_refit(FALL[:25])
     stopper.extend(FALL[25:28])
     stopper.after_refit(1.01 * FALL[:28])
@@ -50,7 +50,7 @@ def test_a_combination_of_somebody_s_own_shares_nothing_with_its_copies():
             self.log.append(r)
             return super().push(r)
 
-    one = Logged(Stopper(), StillToCome(horizon=9))
+    one = Logged(Stopper(), MovementBelow(horizon=9))
     one.fresh().push(2.0)
     one.copy().push(2.0)
     assert one.log == []
@@ -85,7 +85,7 @@ def test_a_damaged_classifier_is_refused(change):
 
 @pytest.mark.parametrize(
     "criterion",
-    [Stopper(noise=np.array(0.1)), Stopper(Fraction(1, 1000)), StillToCome(Fraction(1, 10))],
+    [Stopper(noise=np.array(0.1)), Stopper(Fraction(1, 1000)), MovementBelow(Fraction(1, 10))],
     ids=["array", "alpha", "share"],
 )
 def test_settings_of_any_number_can_be_written_as_json(criterion):

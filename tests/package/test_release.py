@@ -101,7 +101,7 @@ def test_every_line_to_change_from_does_so_for_a_reason():
         exec("\n".join(tell), names)
     # these two still run, with another answer than before
     exec("\n".join(stopper + runs), names)
-    assert names["stopper"].fall is True
+    assert names["criterion"].fall is True
     after = changes(CHANGELOG)[-1][1]
     now, names = names["result"], {"runs_test": fastal.runs_test}
     exec("\n".join(after), names)

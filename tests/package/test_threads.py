@@ -193,7 +193,7 @@ def test_small_campaigns_keep_the_gil():
     def campaigns(n):
         gp, stopper = GaussianProcess(), Stopper()
         for seed in range(n):
-            fastal.learn(X, y, gp=gp, stopper=stopper, seed=seed, threads=1)
+            fastal.learn(X, y, gp=gp, criterion=stopper, seed=seed, threads=1)
 
     def waits():
         return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw

@@ -72,11 +72,11 @@ def test_runs_are_those_of_learn(small):
             "ground_truth": GroundTruth(X[left], y[left], protocol.true_threshold(small)),
         }
         for name, criterion in criteria.items():
-            alone = learn(*pool, gp=gp, stopper=criterion, initial=[0])
+            alone = learn(*pool, gp=gp, criterion=criterion, initial=[0])
             assert stops[name][run] == alone.n_labels
         assert (
             small.result.n_labels[run]
-            == learn(*pool, gp=gp, stopper=Stopper(), initial=[0]).n_labels
+            == learn(*pool, gp=gp, criterion=Stopper(), initial=[0]).n_labels
         )
 
 
@@ -240,7 +240,7 @@ def test_the_two_ways_are_those_of_single_campaigns(monkeypatch):
         labels = []
         for run in range(3):
             rows = result.pool(run)
-            alone = learn(X[rows], y[rows], stopper=stopper, initial=np.arange(5))
+            alone = learn(X[rows], y[rows], criterion=stopper, initial=np.arange(5))
             labels.append(alone.n_labels)
         assert way.labels == pytest.approx(np.mean(labels), rel=1e-12)
         assert way.e_stop == pytest.approx(np.abs(labels - result.t_opt).mean(), rel=1e-12)

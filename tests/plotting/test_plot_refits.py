@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StillToCome, learn
+from fastal import GaussianProcess, MovementBelow, learn
 from fastal.learning.refit import Refit
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -162,7 +162,7 @@ def learnt():
     rng = np.random.default_rng(3)
     X = rng.uniform(-3, 3, (60, 2))
     y = 5 + 3 * np.sin(X[:, 0]) + 0.1 * rng.standard_normal(60)
-    return learn(X, y, stopper=StillToCome(0.05), max_labels=20, seed=0)
+    return learn(X, y, criterion=MovementBelow(0.05), max_labels=20, seed=0)
 
 
 def test_a_run_draws_itself(learnt, tmp_path):
@@ -182,7 +182,7 @@ def test_a_run_draws_itself(learnt, tmp_path):
 def test_labels_that_are_all_equal():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        run = learn(np.arange(12.0), np.ones(12), stopper=StillToCome(0.05), seed=0)
+        run = learn(np.arange(12.0), np.ones(12), criterion=MovementBelow(0.05), seed=0)
     assert "a guess" in refits_in_words(run)
     upper, _ = plotted(run)
     upper.figure.draw_without_rendering()
@@ -190,7 +190,9 @@ def test_labels_that_are_all_equal():
 
 def test_wrong_use(learnt):
     gp = GaussianProcess(1.5, 0.0025)
-    run = learn(np.arange(20.0), np.sin(np.arange(20.0)), gp=gp, stopper=StillToCome(0.05), seed=0)
+    run = learn(
+        np.arange(20.0), np.sin(np.arange(20.0)), gp=gp, criterion=MovementBelow(0.05), seed=0
+    )
     assert run.search_box is None
     for wrong in (run.plot_refits, lambda: save_refits(run, "x.png"), lambda: refits_in_words(run)):
         with pytest.raises(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, StillToCome, Stopper, learn, still_to_come
+from fastal import FixedBudget, GaussianProcess, MovementBelow, Stopper, learn, movement_left
 from fastal.datasets import artificial, artificial_mean
 from fastal.plotting.demo import plot_demo, save_demo
 from fastal.plotting.run import plot_run, save_run
@@ -24,10 +24,10 @@ def close():
     plt.close("all")
 
 
-def finished(*, stopper=None, test=TEST, max_labels=None):
+def finished(*, criterion=None, test=TEST, max_labels=None):
     gp = GaussianProcess(1.5, 0.0025)
-    stopper = Stopper() if stopper is None else stopper
-    return learn(*POOL, gp=gp, stopper=stopper, test=test, seed=1, max_labels=max_labels)
+    criterion = Stopper() if criterion is None else criterion
+    return learn(*POOL, gp=gp, criterion=criterion, test=test, seed=1, max_labels=max_labels)
 
 
 def drawn(ax):
@@ -85,7 +85,7 @@ def test_a_run_with_a_stop():
 
 
 def test_a_run_without_a_stop():
-    run = finished(stopper=Stopper(1e-12))
+    run = finished(criterion=Stopper(1e-12))
     _, errors = plot_run(run)
     assert "stop" not in drawn(errors)
     assert title(errors) == f"no stop: expected loss {run.errors[-1]:.3g} after 50"
@@ -105,7 +105,7 @@ def test_a_run_of_one_label():
 
 
 def test_a_run_with_another_criterion():
-    run = finished(stopper=FixedBudget(20))
+    run = finished(criterion=FixedBudget(20))
     bounds, errors = plot_run(run)
     np.testing.assert_array_equal(bounds.lines[0].get_ydata(), run.bounds)
     assert drawn(bounds)["stop"][0, 0] == 20
@@ -118,8 +118,8 @@ def inset(ax, label):
     return found
 
 
-def test_what_is_still_to_come():
-    run = finished(stopper=StillToCome()).resume()
+def test_what_is_movement_left():
+    run = finished(criterion=MovementBelow()).resume()
     at = run.stopped_at - 1
     bounds, errors = plot_run(run)
     assert " ".join(title(bounds).split()) == str(run.verdict)
@@ -137,8 +137,8 @@ def test_what_is_still_to_come():
 
 
 @pytest.mark.parametrize("stopper", [Stopper(), FixedBudget(20), Stopper() & FixedBudget(20)])
-def test_what_is_still_to_come_whatever_the_criterion(stopper):
-    run = finished(stopper=stopper)
+def test_what_is_movement_left_whatever_the_criterion(stopper):
+    run = finished(criterion=stopper)
     bounds, errors = plot_run(run)
     lower = inset(bounds, "still to come")
     np.testing.assert_array_equal(drawn(lower)["left"], np.c_[1 : len(run.bounds) + 1, run.left])
@@ -158,11 +158,11 @@ def test_a_stopper_keeps_its_runs_and_p_value():
     assert len([c for c in bounds.collections if c.get_gid() == "runs"]) == 1
 
 
-def test_a_budget_beside_what_is_still_to_come():
-    run = finished(stopper=StillToCome(0.001) | FixedBudget(15)).resume()
+def test_a_budget_beside_what_is_movement_left():
+    run = finished(criterion=MovementBelow(0.001) | FixedBudget(15)).resume()
     bounds, _ = plot_run(run)
     lower = inset(bounds, "still to come")
-    left = still_to_come(run.bounds, 15)  # the horizon of the budget
+    left = movement_left(run.bounds, 15)  # the horizon of the budget
     np.testing.assert_array_equal(run.trace().left, left)
     low = lower.get_ylim()[0]
     np.testing.assert_array_equal(drawn(lower)["left"][:, 1], np.maximum(left[:15], low))
@@ -172,8 +172,8 @@ def test_a_budget_beside_what_is_still_to_come():
 
 
 def test_a_horizon_of_its_own():
-    run = finished(stopper=StillToCome(0.02, horizon=30, window=5)).resume()
-    left = still_to_come(run.bounds, 30, window=5)
+    run = finished(criterion=MovementBelow(0.02, horizon=30, window=5)).resume()
+    left = movement_left(run.bounds, 30, window=5)
     np.testing.assert_array_equal(run.trace().left, left)
     at = run.stopped_at - 1
     bounds, _ = plot_run(run)
@@ -181,7 +181,7 @@ def test_a_horizon_of_its_own():
 
 
 def test_the_dot_is_what_decided_also_when_the_run_goes_on():
-    first = finished(stopper=StillToCome(), max_labels=25)
+    first = finished(criterion=MovementBelow(), max_labels=25)
     at, left = len(first.bounds), first.verdict.left
     longer = first.resume(max_labels=50)
     bounds, _ = plot_run(longer)
@@ -190,23 +190,23 @@ def test_the_dot_is_what_decided_also_when_the_run_goes_on():
 
 
 def test_a_run_that_never_stops_and_one_of_few_labels():
-    run = finished(stopper=StillToCome(1e-9), max_labels=49)
-    bounds, errors = plot_run(finished(stopper=StillToCome(0.01, horizon=500)))
+    run = finished(criterion=MovementBelow(1e-9), max_labels=49)
+    bounds, errors = plot_run(finished(criterion=MovementBelow(0.01, horizon=500)))
     assert "stop" not in drawn(bounds)
     assert overlapping(errors.figure) == []
     assert run.verdict.left == 0  # the horizon is reached
     plot_run(run)
-    bounds, _ = plot_run(finished(stopper=StillToCome(), max_labels=1))
+    bounds, _ = plot_run(finished(criterion=MovementBelow(), max_labels=1))
     assert bounds.texts[0].get_text() == "no bounds yet"
-    bounds, _ = plot_run(finished(stopper=StillToCome(horizon=50), max_labels=4))
+    bounds, _ = plot_run(finished(criterion=MovementBelow(horizon=50), max_labels=4))
     assert inset(bounds, "still to come").texts[-1].get_text() == "not known before 10 bounds"
 
 
 @pytest.mark.parametrize("size", [(6, 4), (10, 6)])
-@pytest.mark.parametrize("stopper", [StillToCome(), Stopper()])
+@pytest.mark.parametrize("stopper", [MovementBelow(), Stopper()])
 def test_no_text_covers_another(stopper, size):
     figure, axes = plt.subplots(1, 2, figsize=size, layout="constrained")
-    plot_run(finished(stopper=stopper), axes)
+    plot_run(finished(criterion=stopper), axes)
     assert overlapping(figure) == []
     legend = axes[0].get_legend()
     if legend is not None:  # which stays below the title
@@ -232,9 +232,9 @@ def test_the_plot_leaves_the_run_alone():
     assert run.to_dict() == before
 
 
-@pytest.mark.parametrize("stopper", [Stopper(1e-3), Stopper(1e-12), StillToCome()])
+@pytest.mark.parametrize("stopper", [Stopper(1e-3), Stopper(1e-12), MovementBelow()])
 def test_demo(stopper):
-    run = finished(stopper=stopper)
+    run = finished(criterion=stopper)
     used = run.n_labels
     if run.stopped:
         run = run.resume()

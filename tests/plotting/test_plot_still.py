@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, MinLabels, StillToCome, Stopper, still_to_come
+from fastal import FixedBudget, MinLabels, MovementBelow, Stopper, movement_left
 from fastal.stopping import first_of, window_means
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -55,7 +55,7 @@ def no_figure_is_left():
 
 
 def made(settings, bounds):
-    criterion = StillToCome(**settings)
+    criterion = MovementBelow(**settings)
     criterion.extend(bounds)
     return criterion
 
@@ -138,7 +138,7 @@ def test_what_is_drawn():
         bounds[t - w : t].mean() if t >= (w := min(20, max(10, t // 5))) else np.nan for t in n
     ]
     np.testing.assert_allclose(part(upper, "mean").get_ydata(), means, rtol=1e-13)
-    left = still_to_come(bounds, 200)
+    left = movement_left(bounds, 200)
     low = lower.get_ylim()[0]
     np.testing.assert_array_equal(part(lower, "all left").get_ydata(), np.maximum(left, low))
     np.testing.assert_array_equal(part(lower, "left").get_ydata(), left[:at])
@@ -156,7 +156,7 @@ def test_a_window_of_its_own():
     criterion = made(*CASES["window"])
     upper, lower = plotted(criterion)
     means, left = criterion.trace()
-    np.testing.assert_array_equal(left, still_to_come(criterion.bounds, 50, window=3))
+    np.testing.assert_array_equal(left, movement_left(criterion.bounds, 50, window=3))
     np.testing.assert_array_equal(part(upper, "mean").get_ydata(), means)
     assert np.isfinite(means).sum() == 28
     assert part(lower, "all left").get_xdata()[-1] == 30
@@ -279,20 +279,20 @@ def test_save(tmp_path, ending, name):
 
 
 def test_other_criteria():
-    with pytest.raises(TypeError, match=r"`criterion` must be a StillToCome, got .*Stopper"):
+    with pytest.raises(TypeError, match=r"`criterion` must be a MovementBelow, got .*Stopper"):
         plot_still(Stopper())
-    with pytest.raises(TypeError, match=r"`stopper` must be a Stopper, got .*StillToCome"):
-        plot_stopper(StillToCome(horizon=20))
+    with pytest.raises(TypeError, match=r"`criterion` must be a Stopper, got .*MovementBelow"):
+        plot_stopper(MovementBelow(horizon=20))
 
 
-def test_a_combination_draws_its_first_still_to_come():
-    budgets = MinLabels(3) & (FixedBudget(40) | Stopper() | StillToCome(0.1))
+def test_a_combination_draws_its_first_movement_left():
+    budgets = MinLabels(3) & (FixedBudget(40) | Stopper() | MovementBelow(0.1))
     for bound in falling(40):
         budgets.push(bound)
     upper, lower = plotted(budgets)
     assert lower.get_ylabel() == "still to come"
     assert "10 % asked" in texts(lower)
-    member = first_of(budgets, StillToCome)
+    member = first_of(budgets, MovementBelow)
     assert said(upper).startswith(str(member.verdict))
 
 
@@ -307,7 +307,7 @@ def test_a_combination_draws_its_first_stopper_else():
 
 def test_a_combination_of_budgets_has_no_picture():
     with pytest.raises(
-        TypeError, match=r"no picture of \(FixedBudget.*needs a StillToCome or a St"
+        TypeError, match=r"no picture of \(FixedBudget.*needs a MovementBelow or a St"
     ):
         (FixedBudget(3) & MinLabels(2)).plot()
 
@@ -337,10 +337,10 @@ def test_window_means_of_huge_bounds_and_bad_input():
 
 
 def test_trace_after_the_horizon_was_taken_away():
-    criterion = StillToCome()
-    criterion.expect(50)
+    criterion = MovementBelow()
+    criterion.set_horizon(50)
     criterion.extend(falling(20))
-    criterion.expect(0)
+    criterion.set_horizon(0)
     means, left = criterion.trace()
     assert np.isnan(left).all()
     assert np.isfinite(means[9:]).all()

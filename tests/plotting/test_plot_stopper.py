@@ -340,7 +340,7 @@ def test_save(tmp_path, ending):
 
 
 def test_other_criteria():
-    with pytest.raises(TypeError, match=r"`stopper` must be a Stopper, got .*FixedBudget"):
+    with pytest.raises(TypeError, match=r"`criterion` must be a Stopper, got .*FixedBudget"):
         plot_stopper(FixedBudget(3))
 
 

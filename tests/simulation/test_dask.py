@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, StillToCome, simulate
+from fastal import GaussianProcess, MovementBelow, simulate
 from fastal._core import campaigns
 from fastal.simulation import result as result_module
 from fastal.simulation import scheduler
@@ -79,8 +79,8 @@ def test_a_cluster_changes_nothing(client, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("client")
 def test_runs_that_learn_their_hyper_parameters():
     with joblib.parallel_config(backend="dask"):
-        far = study(12, gp=None, criteria=[StillToCome(0.1)])
-    near = study(12, gp=None, criteria=[StillToCome(0.1)])
+        far = study(12, gp=None, criteria=[MovementBelow(0.1)])
+    near = study(12, gp=None, criteria=[MovementBelow(0.1)])
     assert_same(far, near)
     assert far.criteria_stops.tolist() == near.criteria_stops.tolist()
 

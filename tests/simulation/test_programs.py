@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import FixedBudget, GaussianProcess, MinLabels, StillToCome, Stopper, learn, simulate
+from fastal import FixedBudget, GaussianProcess, MinLabels, MovementBelow, Stopper, learn, simulate
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="hours interpreted")
 
@@ -21,8 +21,8 @@ NEVER = FixedBudget(10**6)
 
 def drawn_rule(rng):
     rules = (
-        Stopper(0.01), Stopper(0.01, fall=False), StillToCome(0.3), StillToCome(0.1), FixedBudget(12),
-        StillToCome(0.3) & MinLabels(30), Stopper(0.01) | FixedBudget(40),
+        Stopper(0.01), Stopper(0.01, fall=False), MovementBelow(0.3), MovementBelow(0.1), FixedBudget(12),
+        MovementBelow(0.3) & MinLabels(30), Stopper(0.01) | FixedBudget(40),
     )  # fmt: skip
     return rules[int(rng.integers(len(rules)))]
 
@@ -49,7 +49,7 @@ def test_a_simulation(seed):
     stopper, others = drawn_rule(rng), [drawn_rule(rng) for _ in range(int(rng.integers(0, 3)))]
     rest = bool(rng.random() < 0.5)
     how = {
-        "stopper": stopper, "criteria": others, "n_runs": int(rng.integers(1, 4)), "pool_size": size,
+        "criterion": stopper, "criteria": others, "n_runs": int(rng.integers(1, 4)), "pool_size": size,
         "initial": initial, "test": "rest" if rest else None, "seed": seed, "n_jobs": int(rng.choice([1, 2])),
     }  # fmt: skip
     said = f"seed {seed}: {n} rows, {d} features, {settings | how}"
@@ -63,12 +63,12 @@ def test_a_simulation(seed):
             # in the order of the pool
             same["acquisition"] = lambda mean, var: -np.arange(len(mean), dtype=float)
         past = rest or bool(others)
-        once = learn(points, labels, stopper=stopper, **same)
+        once = learn(points, labels, criterion=stopper, **same)
         left = np.setdiff1d(np.arange(n), rows)
         test = (X[left], y[left]) if rest else None
         whole = once.resume(max_labels=most, test=test) if past and once.stopped else once
         if whole is once and rest:
-            whole = learn(points, labels, stopper=stopper, test=test, **same)
+            whole = learn(points, labels, criterion=stopper, test=test, **same)
         assert result.n_labels[run] == once.n_labels, said
         assert result.stopped_at[run] == (once.stopped_at or -1), said
         bounds = result.bounds[run][: len(whole.bounds)]
@@ -79,7 +79,7 @@ def test_a_simulation(seed):
             np.testing.assert_allclose(result.errors[run], whole.errors, **size_of)
             np.testing.assert_allclose(result.rmse[run], whole.rmse, **size_of)
         for rule, at in zip(others, result.criteria_stops[run], strict=True):
-            assert at == (learn(points, labels, stopper=rule, **same).stopped_at or -1), (
+            assert at == (learn(points, labels, criterion=rule, **same).stopped_at or -1), (
                 rule,
                 said,
             )

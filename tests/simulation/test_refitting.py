@@ -12,8 +12,8 @@ from fastal import (
     GaussianProcess,
     MaxVariance,
     MinLabels,
+    MovementBelow,
     PACBayes,
-    StillToCome,
     Stopper,
     learn,
     simulate,
@@ -46,12 +46,12 @@ def single(result, run, **more):
 def test_a_run_is_a_learner(gp):
     refit = None if gp is None else 1.3
     result = simulate(
-        X, Y, gp=gp, refit=refit, stopper=StillToCome(0.2), n_runs=4, pool_size=60, seed=5
+        X, Y, gp=gp, refit=refit, criterion=MovementBelow(0.2), n_runs=4, pool_size=60, seed=5
     )
     assert result.initial == (5 if gp is None else 1)
     assert result.stopped.any()
     for run in range(4):
-        one = single(result, run, gp=gp, refit=refit, stopper=StillToCome(0.2))
+        one = single(result, run, gp=gp, refit=refit, criterion=MovementBelow(0.2))
         at = one.n_labels
         assert (result.stopped_at[run] == at) if one.stopped else not result.stopped[run]
         whole = one.resume() if one.stopped else one
@@ -63,9 +63,9 @@ def test_a_run_is_a_learner(gp):
 
 
 def test_without_a_test_set_a_run_ends_at_its_stop():
-    result = simulate(X, Y, stopper=StillToCome(0.2), n_runs=3, pool_size=60, test=None)
+    result = simulate(X, Y, criterion=MovementBelow(0.2), n_runs=3, pool_size=60, test=None)
     for run in range(3):
-        one = single(result, run, stopper=StillToCome(0.2), test=None)
+        one = single(result, run, criterion=MovementBelow(0.2), test=None)
         assert result.n_labels[run] == one.n_labels
         known = result.bounds[run][~np.isnan(result.bounds[run])]
         assert np.array_equal(known, one.bounds)
@@ -74,10 +74,10 @@ def test_without_a_test_set_a_run_ends_at_its_stop():
 CRITERIA = [
     Stopper(0.05),
     Stopper(0.05, window=20),
-    StillToCome(0.3),
-    StillToCome(0.3) | FixedBudget(25),
-    StillToCome(0.3) & MinLabels(40),
-    (Stopper(0.05) & StillToCome(0.4)) | FixedBudget(50),
+    MovementBelow(0.3),
+    MovementBelow(0.3) | FixedBudget(25),
+    MovementBelow(0.3) & MinLabels(40),
+    (Stopper(0.05) & MovementBelow(0.4)) | FixedBudget(50),
     FixedBudget(17),
 ]
 
@@ -86,7 +86,7 @@ def test_criteria_see_what_a_campaign_would_have_shown_them():
     result = simulate(X, Y, criteria=CRITERIA, n_runs=5, pool_size=60, seed=2)
     for run in range(5):
         for j, criterion in enumerate(CRITERIA):
-            one = single(result, run, stopper=criterion, test=None)
+            one = single(result, run, criterion=criterion, test=None)
             wanted = one.stopped_at if one.stopped else -1
             assert result.criteria_stops[run, j] == wanted, (run, criterion)
 
@@ -95,9 +95,9 @@ def test_criteria_see_what_a_campaign_would_have_shown_them():
 def test_measures_are_those_of_the_fit_of_the_moment(criterion):
     result = simulate(X, Y, criteria=[criterion], n_runs=2, pool_size=30, seed=1)
     for run in range(2):
-        one = single(result, run, stopper=criterion, test=None)
+        one = single(result, run, criterion=criterion, test=None)
         whole = one.resume() if one.stopped else one
-        kept = np.array(whole.stopper.history, dtype=float)
+        kept = np.array(whole.criterion.history, dtype=float)
         np.testing.assert_allclose(result.history(0)[run], kept, rtol=1e-7, atol=1e-9)
         assert result.criteria_stops[run, 0] == (one.n_labels if one.stopped else -1)
 
@@ -126,10 +126,10 @@ class Third(Criterion):
 
 
 def test_a_criterion_of_ones_own():
-    result = simulate(X, Y, stopper=Third(), criteria=[Third()], n_runs=3, pool_size=30)
+    result = simulate(X, Y, criterion=Third(), criteria=[Third()], n_runs=3, pool_size=30)
     assert result.stopped_at.tolist() == [8, 8, 8]
     assert result.criteria_stops[:, 0].tolist() == [8, 8, 8]
-    alone = simulate(X, Y, stopper=Third(), n_runs=3, pool_size=30, test=None)
+    alone = simulate(X, Y, criterion=Third(), n_runs=3, pool_size=30, test=None)
     assert alone.n_labels.tolist() == [8, 8, 8]
     assert (~np.isnan(alone.bounds)).sum(axis=1).tolist() == [3, 3, 3]
 
@@ -141,7 +141,7 @@ def assert_same(one, other):
 
 
 def test_results_do_not_depend_on_who_computes_them(tmp_path):
-    arguments = {"criteria": [StillToCome(0.1)], "pool_size": 40, "seed": 3}
+    arguments = {"criteria": [MovementBelow(0.1)], "pool_size": 40, "seed": 3}
     alone = simulate(X, Y, n_runs=9, **arguments)
     assert_same(alone, simulate(X, Y, n_runs=9, n_jobs=3, **arguments))
     path = tmp_path / "runs.sqlite"
@@ -166,7 +166,12 @@ def test_made_data_summary_and_random_labels():
     def make(rng):
         return table(90, 2, int(rng.integers(1000)))
 
-    arguments = {"n_runs": 3, "pool_size": 40, "stopper": StillToCome(0.2), "acquisition": "random"}
+    arguments = {
+        "n_runs": 3,
+        "pool_size": 40,
+        "criterion": MovementBelow(0.2),
+        "acquisition": "random",
+    }
     result = simulate(make, **arguments)
     assert result.bounds.shape == (3, 35)
     assert np.isfinite(result.rmse[:, 4:]).all()
@@ -176,7 +181,7 @@ def test_made_data_summary_and_random_labels():
 
 
 def test_units_do_not_matter():
-    arguments = {"n_runs": 3, "pool_size": 40, "stopper": StillToCome(0.2)}
+    arguments = {"n_runs": 3, "pool_size": 40, "criterion": MovementBelow(0.2)}
     plain = simulate(X, Y, **arguments)
     other = simulate(X * [1e6, 1e-6] + 3, 1e-5 * Y, **arguments)
     assert plain.n_labels.tolist() == other.n_labels.tolist()
@@ -188,7 +193,7 @@ def test_bad_input():
         ({"initial": 4}, "`initial` must be at least 5 without a `gp`, for the first fit, got 4"),
         ({"refit": 1.0}, "`refit` must be above 1"),
         ({"pool_size": 4}, r"`initial` must be at most the size of the pool \(4\), got 5"),
-        ({"stopper": Stopper(sequential=True, horizon=50)}, "`sequential` must be False"),
+        ({"criterion": Stopper(sequential=True, horizon=50)}, "`sequential` must be False"),
         ({"criteria": [Stopper(sequential=True, horizon=50)]}, "`sequential` must be False"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -85,15 +85,15 @@ def test_equals_a_loop_of_learn(initial, large, monkeypatch):
         monkeypatch.setattr(choose, "EAGER_BELOW", 0)
         monkeypatch.setattr(worker, "STEP", 7)
     stopper = Stopper(0.01)
-    result = small(n_runs=8, initial=initial, stopper=stopper)
-    alone = small(n_runs=8, initial=initial, stopper=stopper, test=None)
+    result = small(n_runs=8, initial=initial, criterion=stopper)
+    alone = small(n_runs=8, initial=initial, criterion=stopper, test=None)
     for run in range(8):
         rows = result.pool(run)
         assert len(set(rows.tolist())) == POOL
         rest = np.setdiff1d(np.arange(len(X)), rows)
         arguments = {"gp": GP, "initial": np.arange(initial), "threads": 1}
-        once = learn(X[rows], Y[rows], stopper=stopper, **arguments)
-        whole = learn(X[rows], Y[rows], stopper=NEVER, test=(X[rest], Y[rest]), **arguments)
+        once = learn(X[rows], Y[rows], criterion=stopper, **arguments)
+        whole = learn(X[rows], Y[rows], criterion=NEVER, test=(X[rest], Y[rest]), **arguments)
         assert result.n_labels[run] == alone.n_labels[run] == once.n_labels
         assert result.stopped[run] == alone.stopped[run] == once.stopped
         assert result.stopped_at[run] == (once.stopped_at or -1)
@@ -109,13 +109,13 @@ def test_equals_a_loop_of_learn(initial, large, monkeypatch):
 def test_a_fixed_test_set_and_fewer_labels():
     test = artificial(1100 if JIT else 40, seed=9)  # three blocks of rows
     most = POOL // 2
-    result = small(n_runs=4, test=test, max_labels=most, stopper=NEVER)
+    result = small(n_runs=4, test=test, max_labels=most, criterion=NEVER)
     assert result.errors.shape == (4, most)
     assert (result.n_labels == most).all()
     for run in range(4):
         rows = result.pool(run)
         once = learn(
-            X[rows], Y[rows], gp=GP, stopper=NEVER, initial=[0], max_labels=most, test=test
+            X[rows], Y[rows], gp=GP, criterion=NEVER, initial=[0], max_labels=most, test=test
         )
         np.testing.assert_allclose(result.errors[run], once.errors, rtol=1e-9)
 
@@ -126,10 +126,10 @@ def test_several_features(kernel):
     points = draws.normal(size=(80, 3))
     y = np.sin(points).sum(axis=1)
     gp = GaussianProcess([1.0, 2.0, 3.0], 0.01, kernel=kernel, amplitude=2.0, mean=0.3)
-    result = simulate(points, y, gp=gp, stopper=NEVER, n_runs=3, pool_size=20)
+    result = simulate(points, y, gp=gp, criterion=NEVER, n_runs=3, pool_size=20)
     for run in range(3):
         rows = result.pool(run)
-        once = learn(points[rows], y[rows], gp=gp, stopper=NEVER, initial=[0])
+        once = learn(points[rows], y[rows], gp=gp, criterion=NEVER, initial=[0])
         np.testing.assert_allclose(result.bounds[run], once.bounds, rtol=1e-9)
 
 
@@ -150,7 +150,7 @@ def test_other_criteria():
     both = Stopper(0.01) & MinLabels(18)
     either = Stopper(0.01) | FixedBudget(9)
     result = small(
-        n_runs=10, criteria=[both, either, Stopper(0.01)], stopper=Stopper(0.01), test=None
+        n_runs=10, criteria=[both, either, Stopper(0.01)], criterion=Stopper(0.01), test=None
     )
     assert result.criteria_stops.shape == (10, 3)
     np.testing.assert_array_equal(result.criteria_stops[:, 2], result.stopped_at)
@@ -163,13 +163,13 @@ def test_other_criteria():
     assert len(result.summary()["criteria"]) == 3
     assert "FixedBudget(9)" in repr(result)
     # and a composition as the stopper itself
-    composed = small(n_runs=10, stopper=either, test=None)
+    composed = small(n_runs=10, criterion=either, test=None)
     np.testing.assert_array_equal(composed.stopped_at, result.criteria_stops[:, 1])
     assert (composed.n_labels <= 10).all()
     assert np.isnan(composed.bounds[:, 9:]).all()
     assert np.isfinite(composed.bounds[0, : composed.n_labels[0] - 1]).all()
     assert not either.stopped
-    assert same(small(stopper=either), small(stopper=either))
+    assert same(small(criterion=either), small(criterion=either))
 
 
 # The same everywhere ----------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_any_small_problem(n, seed, scale, data):
     initial = data.draw(st.integers(0, size))
     most = data.draw(st.integers(max(1, initial), size))
     result = simulate(
-        points, y, gp=GaussianProcess(scale, 0.1), stopper=Stopper(0.05), n_runs=3, pool_size=size,
+        points, y, gp=GaussianProcess(scale, 0.1), criterion=Stopper(0.05), n_runs=3, pool_size=size,
         initial=initial, max_labels=most, seed=seed,
     )  # fmt: skip
     assert result.bounds.shape == (3, most - initial)
@@ -330,7 +330,7 @@ def test_a_callable_makes_the_data():
     for run, child in enumerate(np.random.SeedSequence(5).spawn(6)):
         x, y = data_of(np.random.default_rng(child))
         rows = result.pool(run)
-        once = learn(x[rows], y[rows], gp=GP, stopper=NEVER, initial=[0])
+        once = learn(x[rows], y[rows], gp=GP, criterion=NEVER, initial=[0])
         np.testing.assert_allclose(result.bounds[run], once.bounds, rtol=1e-9)
     assert same(simulate(data_of, gp=GP, n_runs=6, pool_size=20, seed=5, n_jobs=2), result)
     test = artificial(30)
@@ -369,7 +369,7 @@ def test_a_factor_that_breaks_down(large, monkeypatch):
         monkeypatch.setattr(choose, "EAGER_BELOW", 0)
     points = np.r_[np.zeros(3), np.arange(1.0, 40.0) * 10]
     arguments = {"gp": GaussianProcess(1.0, 1e-17), "n_runs": 40, "pool_size": 5}
-    result = simulate(points, np.zeros(42), stopper=NEVER, **arguments)
+    result = simulate(points, np.zeros(42), criterion=NEVER, **arguments)
     broken = [run for run in range(40) if (result.pool(run) < 3).sum() > 1]
     assert [failure.run for failure in result.failures] == broken
     assert broken
@@ -464,7 +464,7 @@ def test_the_callers_objects_stay():
     stopper, gp = Stopper(gp=GaussianProcess()), GaussianProcess(1.5, 0.0025)
     stopper.push(1.0)
     x, y = X.copy(), Y.copy()
-    simulate(x, y, gp=gp, stopper=stopper, criteria=[stopper], n_runs=2, pool_size=10)
+    simulate(x, y, gp=gp, criterion=stopper, criteria=[stopper], n_runs=2, pool_size=10)
     assert len(stopper) == 1
     assert gp.n_labels == 0
     assert (x == X).all()
@@ -543,7 +543,7 @@ def test_interrupted(n_jobs, tmp_path):
         ({"X": data_of}, ValueError, "`y` must be None when `X` is a callable"),
         ({"X": lambda rng: 3, "y": None}, TypeError, "`X` must return a pair .* got 3"),
         ({"gp": 3.0}, TypeError, "`gp` must be a GaussianProcess, got 3.0"),
-        ({"stopper": 3}, TypeError, "`stopper` must be a Stopper or criterion, got 3"),
+        ({"criterion": 3}, TypeError, "`criterion` must be a Stopper or criterion, got 3"),
         ({"criteria": Stopper()}, TypeError, "`criteria` must be a sequence of criteria"),
         ({"criteria": [3]}, TypeError, "`criteria` must hold criteria, got 3"),
         ({"n_runs": 0}, ValueError, "`n_runs` must be at least 1, got 0"),
@@ -605,7 +605,7 @@ def test_equals_the_slow_twin():
     import twins
 
     runs = 4
-    result = small(n_runs=runs, test=None, stopper=Stopper(0.01))
+    result = small(n_runs=runs, test=None, criterion=Stopper(0.01))
     pools = [result.pool(run) for run in range(runs)]
     bounds, stops = twins.simulate(X[:, None], Y, pools, 1.5, 0.0025, alpha=0.01)
     assert [stop or -1 for stop in stops] == result.stopped_at.tolist()

@@ -216,7 +216,7 @@ def test_two_processes_share_a_store(store, undisturbed):
         ({"seed": 3}, "other settings: seed is 2 there, 3 here"),
         ({"pool_size": 12}, "max_labels is 15 there, 12 here; pool_size is 15 there, 12 here"),
         ({"gp": GaussianProcess(1.0, 0.01)}, "other settings: gp is"),
-        ({"stopper": Stopper(0.01)}, "other settings: stopper is"),
+        ({"criterion": Stopper(0.01)}, "other settings: stopper is"),
         ({"criteria": [FixedBudget(7)]}, "other settings: criteria is"),
         ({"criteria": []}, "other settings: criteria is"),
         ({"test": None}, "other settings: test is 'rest' there, None here"),

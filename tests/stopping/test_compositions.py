@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from fastal import Criterion, FixedBudget, MinLabels, StillToCome, Stopper
+from fastal import Criterion, FixedBudget, MinLabels, MovementBelow, Stopper
 
 COUNT = int(os.environ.get("FASTAL_PROGRAMS", "40"))
 FIRST = int(os.environ.get("FASTAL_PROGRAMS_SEED", "0"))
@@ -26,7 +26,7 @@ class Leaf:
             n = len(history) if not fits else len(fits[-1][0]) + len(fits[-1][2])
             return self.single.n if n >= self.single.n else None
         alone = self.single.fresh()
-        alone.expect(self.horizon)
+        alone.set_horizon(self.horizon)
         if not fits:
             alone.extend(history)
         for bounds, edge, since in fits[-2:]:
@@ -35,7 +35,7 @@ class Leaf:
                 alone.push(r)
         return alone.stopped_at
 
-    def expect(self, horizon):
+    def set_horizon(self, horizon):
         self.horizon = horizon
 
     def make(self):
@@ -48,14 +48,14 @@ class Node:
     def __init__(self, word, members):
         self.word, self.members = word, members
 
-    def expect(self, horizon):
+    def set_horizon(self, horizon):
         budgets = [
             m.single.n
             for m in self.members
             if isinstance(m, Leaf) and type(m.single) is FixedBudget
         ]
         for member in self.members:
-            member.expect(min([horizon, *budgets]) if self.word == "any" else horizon)
+            member.set_horizon(min([horizon, *budgets]) if self.word == "any" else horizon)
 
     def stop(self, history, fits):
         stops = [member.stop(history, fits) for member in self.members]
@@ -82,7 +82,7 @@ def drawn_node(rng, depth=0):
             return Leaf(
                 Stopper(float(rng.choice([0.05, 0.01, 0.001])), fall=bool(rng.random() < 0.5))
             )
-        return Leaf(StillToCome(float(rng.choice([0.02, 0.1, 0.3]))))
+        return Leaf(MovementBelow(float(rng.choice([0.02, 0.1, 0.3]))))
 
     word = str(rng.choice(["any", "all"]))
     members = []
@@ -103,8 +103,8 @@ def test_a_composition(seed):
     rng = np.random.default_rng([seed, 7])
     node, horizon = drawn_node(rng), int(rng.integers(130, 400))
     rule = node.make()
-    rule.expect(horizon)
-    node.expect(horizon)
+    rule.set_horizon(horizon)
+    node.set_horizon(horizon)
     said = [f"seed {seed}: {rule!r}, horizon {horizon}"]
     ahead = iter(fresh_bounds(rng, 1000).tolist())
     history, fits, stop = [], [], None

@@ -61,21 +61,21 @@ def first_quiet(bounds, level):
 
 
 def test_a_criterion_of_ones_own_in_learn():
-    whole = learn(X, Y, gp=GP, stopper=FixedBudget(59), seed=1)
+    whole = learn(X, Y, gp=GP, criterion=FixedBudget(59), seed=1)
     at = first_quiet(whole.bounds, 0.5)
     assert at is not None
-    run = learn(X, Y, gp=GP, stopper=Quiet(0.5), seed=1)
+    run = learn(X, Y, gp=GP, criterion=Quiet(0.5), seed=1)
     assert (run.stopped, len(run.bounds)) == (True, at)
     assert str(run.verdict) == f"stop after {at} bounds: 3 bounds in a row are below 0.5"
-    both = learn(X, Y, gp=GP, stopper=Quiet(0.5) & MinLabels(40), seed=1)
+    both = learn(X, Y, gp=GP, criterion=Quiet(0.5) & MinLabels(40), seed=1)
     assert len(both.bounds) == max(at, 40)
-    either = learn(X, Y, gp=GP, stopper=Quiet(0.5) | FixedBudget(5), seed=1)
+    either = learn(X, Y, gp=GP, criterion=Quiet(0.5) | FixedBudget(5), seed=1)
     assert len(either.bounds) == 5
 
 
 def test_a_criterion_of_ones_own_in_simulate():
     result = simulate(
-        X, Y, gp=GP, stopper=Quiet(0.5), criteria=[Quiet(5.0)], n_runs=6, pool_size=40
+        X, Y, gp=GP, criterion=Quiet(0.5), criteria=[Quiet(5.0)], n_runs=6, pool_size=40
     )
     for bounds, labels, early in zip(
         result.bounds, result.n_labels, result.criteria_stops[:, 0], strict=True
@@ -96,11 +96,11 @@ def test_a_criterion_of_ones_own_is_copied_and_cannot_be_saved():
     with pytest.raises(TypeError, match="a Quiet cannot be saved"):
         rule.to_dict()
     with pytest.raises(TypeError, match="a Quiet cannot be saved"):
-        ActiveLearner(X, gp=GP, stopper=rule, seed=0).to_dict()
+        ActiveLearner(X, gp=GP, criterion=rule, seed=0).to_dict()
 
 
 def test_learners_and_finished_runs_are_what_criteria_may_see():
-    learner = ActiveLearner(X, gp=GP, stopper=Stopper(), initial=3, seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=Stopper(), initial=3, seed=0)
     for name in ("points", "n_pool", "n_initial", "initial_rows", "acquisition", "prior", "model",
                  "residuals", "unlabelled", "largest_variance"):  # fmt: skip
         assert hasattr(learner, name)
@@ -144,7 +144,7 @@ def test_a_saved_criterion_loads_in_a_fresh_process():
 
 
 def test_a_saved_learner_loads_in_a_fresh_process():
-    learner = ActiveLearner(X, gp=GP, stopper=FixedBudget(9), seed=0)
+    learner = ActiveLearner(X, gp=GP, criterion=FixedBudget(9), seed=0)
     learner.tell(Y[learner.ask()])
     state = json.dumps(learner.to_dict())
     said = fresh(

@@ -172,9 +172,9 @@ def test_in_learn_simulate_and_compositions():
     y = np.sin(X[:, 0]) * (X[:, 0] > 5)
     gp = GaussianProcess(0.7, 1e-3)
     for fall in (False, True):
-        run = learn(X, y, gp=gp, stopper=Stopper(0.05, fall=fall), seed=0)
+        run = learn(X, y, gp=gp, criterion=Stopper(0.05, fall=fall), seed=0)
         assert len(run.bounds) == (twins.stopping_time(run.bounds, 0.05, fall=fall) or 59)
-        many = simulate(X, y, gp=gp, stopper=Stopper(0.05, fall=fall), n_runs=8, test=None)
+        many = simulate(X, y, gp=gp, criterion=Stopper(0.05, fall=fall), n_runs=8, test=None)
         for bounds, stop in zip(many.bounds, many.stopped_at, strict=True):
             at = twins.stopping_time(bounds[~np.isnan(bounds)], 0.05, fall=fall)
             assert stop == (-1 if at is None else at + 1)

@@ -15,7 +15,7 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
-    StillToCome,
+    MovementBelow,
     Stopper,
     gp_bounds,
 )
@@ -33,8 +33,8 @@ many_fits = pytest.mark.skipif(
 
 CRITERIA = {
     "Stopper": lambda: Stopper(),
-    "StillToCome": lambda: StillToCome(0.05, horizon=100),
-    "combination": lambda: (StillToCome(0.05, horizon=100) & MinLabels(5)) | FixedBudget(90),
+    "MovementBelow": lambda: MovementBelow(0.05, horizon=100),
+    "combination": lambda: (MovementBelow(0.05, horizon=100) & MinLabels(5)) | FixedBudget(90),
 }
 
 
@@ -94,7 +94,7 @@ def test_bounds_go_on_between_fits(loop, which):
 def test_labels_since_the_fit_before_count_for_its_opinion():
     """What the fit before says includes the labels that were pushed since."""
     low, high = 0.01 + 1e-4 * np.arange(60), np.full(12, 3.0)
-    criterion = StillToCome(0.2, horizon=80)
+    criterion = MovementBelow(0.2, horizon=80)
     criterion.after_refit(np.r_[high, low[:1]])
     assert not criterion.verdict.left <= 0.2
     for r in low[1:40]:
@@ -183,7 +183,7 @@ def test_a_model_that_lags_behind_its_loop_is_noticed(loop, which):
 
 def test_a_model_that_keeps_no_data(loop):
     X, y, _ = loop
-    model, criterion = BayesianRidge().fit(X, y), StillToCome(horizon=100)
+    model, criterion = BayesianRidge().fit(X, y), MovementBelow(horizon=100)
     with pytest.raises(ValueError, match="a BayesianRidge, keeps no training data: give `X` and"):
         criterion.recompute_from(model)
     assert len(criterion) == 0
@@ -193,7 +193,7 @@ def test_a_model_that_keeps_no_data(loop):
 
 def test_a_model_that_takes_labels_as_exact(loop):
     X, y, _ = loop
-    criterion = StillToCome(horizon=100)
+    criterion = MovementBelow(horizon=100)
     model = process(noise=1e-10).fit(X[:20], y[:20])
     with pytest.warns(UserWarning, match="takes labels as exact, and its bounds are huge"):
         criterion.recompute_from(model)
@@ -206,7 +206,7 @@ def test_a_model_that_takes_labels_as_exact(loop):
 
 def test_any_other_library():
     x, y = spread(60)
-    criterion = StillToCome(0.1, horizon=80)
+    criterion = MovementBelow(0.1, horizon=80)
     with pytest.raises(TypeError, match=r"fastal\.gp_bounds takes the covariance of any model"):
         criterion.recompute_from(object())
 
@@ -230,7 +230,7 @@ def fitted_own(X, y, **settings):
 def test_a_fit_of_ones_own_at_the_edge_confirms_nothing():
     X, y = spread(60)
     near, far = {"lengthscale": (0.3, 0.5)}, {"lengthscale": (0.05, 5.0)}
-    for criterion in (StillToCome(0.2, horizon=80), Stopper()):
+    for criterion in (MovementBelow(0.2, horizon=80), Stopper()):
         edge = fitted_own(X[:50], y[:50], bounds=near)
         assert edge.at_edge
         assert criterion.recompute_from(edge) is False
@@ -243,14 +243,14 @@ def test_a_fit_of_ones_own_at_the_edge_confirms_nothing():
     # rows to compare, and `recompute`, go by it as well
     assert recomputed(edge, X=X[:50]).at_edge
     bare = GaussianProcess().fit_hyperparameters(X[:50], y[:50], bounds=near)
-    criterion = StillToCome(0.2, horizon=80)
+    criterion = MovementBelow(0.2, horizon=80)
     criterion.recompute(X[:50], y[:50], bare)
     assert criterion._fit == (50, True)
 
 
 def test_a_campaigns_model_knows_its_edge():
     X = np.random.default_rng(0).uniform(0, 1, (30, 2))
-    learner = ActiveLearner(X, stopper=StillToCome(0.05), seed=0)
+    learner = ActiveLearner(X, criterion=MovementBelow(0.05), seed=0)
     edges = []
     for _ in range(20):
         row = learner.ask()

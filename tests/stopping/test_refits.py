@@ -14,7 +14,7 @@ from fastal import (
     GaussianProcess,
     MaxVariance,
     MinLabels,
-    StillToCome,
+    MovementBelow,
     Stopper,
     runs_test,
 )
@@ -38,7 +38,7 @@ class StillTwin:
         n = len(self.bounds)
         if n >= self.horizon:
             return True
-        left = twins.still_to_come(self.bounds, self.horizon)
+        left = twins.movement_left(self.bounds, self.horizon)
         return n > min(20, max(10, n // 5)) and left[-1] <= self.share
 
     def push(self, r):
@@ -74,7 +74,7 @@ class RunsTwin(StillTwin):
 def test_against_the_rule_in_so_many_words(seed, kind):
     rng = np.random.default_rng(seed)
     if kind == "still":
-        criterion, twin = StillToCome(0.2, horizon=80), StillTwin(0.2, 80)
+        criterion, twin = MovementBelow(0.2, horizon=80), StillTwin(0.2, 80)
     else:
         criterion, twin = Stopper(0.01), RunsTwin(0.01)
     n = 0
@@ -106,7 +106,7 @@ def test_against_the_rule_in_so_many_words(seed, kind):
 
 def test_the_first_fit_alone_never_stops():
     bounds = drop(20, 40)
-    for criterion in (Stopper(), StillToCome(0.05, horizon=100)):
+    for criterion in (Stopper(), MovementBelow(0.05, horizon=100)):
         assert criterion.after_refit(bounds) is False
         assert criterion.after_refit(bounds) is False  # the same fit is no second one
         assert str(criterion.verdict).endswith(
@@ -117,7 +117,7 @@ def test_the_first_fit_alone_never_stops():
 
 
 def test_after_a_fit_pushes_no_longer_decide():
-    for criterion in (Stopper(), StillToCome(0.05, horizon=200)):
+    for criterion in (Stopper(), MovementBelow(0.05, horizon=200)):
         criterion.after_refit(drop(20, 1))
         for r in drop(0, 22):
             assert not criterion.push(r)
@@ -127,7 +127,7 @@ def test_after_a_fit_pushes_no_longer_decide():
 
 def test_a_fit_at_an_edge_confirms_nothing():
     bounds = drop(20, 40)
-    for criterion in (Stopper(), StillToCome(0.05, horizon=100)):
+    for criterion in (Stopper(), MovementBelow(0.05, horizon=100)):
         criterion.after_refit(bounds, at_edge=True)
         assert not criterion.after_refit(bounds * 1.01)  # the one before lay at an edge
         assert not criterion.after_refit(bounds * 1.02, at_edge=True)  # so does this one
@@ -137,7 +137,7 @@ def test_a_fit_at_an_edge_confirms_nothing():
 
 
 def test_a_label_was_removed():
-    criterion = StillToCome(0.05, horizon=100)
+    criterion = MovementBelow(0.05, horizon=100)
     bounds = drop(20, 40)
     criterion.after_refit(bounds)
     assert not criterion.after_refit(bounds[:-1])  # the fit before is forgotten
@@ -155,7 +155,7 @@ def test_recompute_shares_the_rule():
     y = np.sin(X) + 0.1 * rng.standard_normal(60)
     order = rng.permutation(60)
     X, y = X[order], y[order]
-    criterion = StillToCome(0.2, horizon=90)
+    criterion = MovementBelow(0.2, horizon=90)
     first = criterion.recompute(X, y, GaussianProcess(1.0, 0.01))
     assert first is False
     np.testing.assert_allclose(criterion.bounds, GaussianProcess(1.0, 0.01).add_batch(X, y))
@@ -165,12 +165,12 @@ def test_recompute_shares_the_rule():
     used.add_batch(X, y)
     with pytest.raises(ValueError, match="`gp` must have no labels, got 60"):
         criterion.recompute(X, y, used)
-    assert not StillToCome(horizon=9).recompute(X[:3], y[:3], GaussianProcess(), initial=5)
+    assert not MovementBelow(horizon=9).recompute(X[:3], y[:3], GaussianProcess(), initial=5)
 
 
 def test_combinations():
     bounds = drop(20, 40)
-    both = StillToCome(0.05, horizon=100) & MinLabels(70)
+    both = MovementBelow(0.05, horizon=100) & MinLabels(70)
     assert not both.after_refit(bounds)
     assert not both.after_refit(bounds * 1.01)  # one member says stop
     assert both.members[0].stopped
@@ -182,10 +182,10 @@ def test_combinations():
     assert both.after_refit(less * 1.01)
     assert both.stopped_at == 80
     assert both.after_refit(np.full(90, HIGH))  # the whole has latched
-    either = StillToCome(0.05, horizon=1000) | FixedBudget(30)
+    either = MovementBelow(0.05, horizon=1000) | FixedBudget(30)
     assert either.after_refit(bounds)  # a budget acts at every label
     assert either.stopped_at == 30
-    nested = (StillToCome(0.05, horizon=100) | FixedBudget(1000)) & MinLabels(10)
+    nested = (MovementBelow(0.05, horizon=100) | FixedBudget(1000)) & MinLabels(10)
     assert not nested.after_refit(bounds)
     assert not nested.after_refit(bounds)
     assert nested.after_refit(bounds * 1.01)
@@ -196,7 +196,7 @@ def test_what_knows_no_refits():
     bounds = drop(20, 40)
     with pytest.raises(TypeError, match="a MaxVariance does not go by bounds: it knows no refits"):
         MaxVariance(0.1).after_refit(bounds)
-    mixed = StillToCome(horizon=100) | MaxVariance(0.1)
+    mixed = MovementBelow(horizon=100) | MaxVariance(0.1)
     with pytest.raises(TypeError, match="a MaxVariance does not go by bounds"):
         mixed.after_refit(bounds)
     assert len(mixed.members[0]) == 0
@@ -205,7 +205,7 @@ def test_what_knows_no_refits():
         ValueError, match="`sequential` must be False where hyper-parameters are fitted"
     ):
         sequential.after_refit(bounds)
-    still = StillToCome(horizon=100)
+    still = MovementBelow(horizon=100)
     for bad, message in (
         ([1.0, math.nan], "`bounds` must be finite"),
         ([1.0, -1.0], "`bounds` must not be negative, got -1.0 at index 1"),
@@ -215,18 +215,18 @@ def test_what_knows_no_refits():
     with pytest.raises(TypeError, match="`at_edge` must be True or False, got 1"):
         still.after_refit(bounds, at_edge=1)
     with pytest.raises(ValueError, match="`horizon` must be given"):
-        StillToCome().after_refit(bounds)
+        MovementBelow().after_refit(bounds)
     assert (len(still), still._fit) == (0, None)
 
 
 def test_the_end_of_the_horizon_needs_no_second_fit():
-    criterion = StillToCome(0.01, horizon=60)
+    criterion = MovementBelow(0.01, horizon=60)
     assert criterion.after_refit(np.full(60, 2.0))
     assert criterion.verdict.reason == "the horizon of 60 bounds is reached"
 
 
 def test_reset_begins_with_pushes_that_decide():
-    criterion = StillToCome(0.05, horizon=200)
+    criterion = MovementBelow(0.05, horizon=200)
     criterion.after_refit(drop(20, 40))
     criterion.reset()
-    assert criterion.extend(drop(20, 80)) == StillToCome(0.05, horizon=200).extend(drop(20, 80))
+    assert criterion.extend(drop(20, 80)) == MovementBelow(0.05, horizon=200).extend(drop(20, 80))

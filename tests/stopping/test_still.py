@@ -1,4 +1,4 @@
-"""StillToCome against exact fractions after every bound, and everything it shares with Stopper."""
+"""MovementBelow against exact fractions after every bound, and everything it shares with Stopper."""
 
 import json
 import math
@@ -21,12 +21,12 @@ from fastal import (
     LaplaceClassifier,
     MaxVariance,
     MinLabels,
-    StillToCome,
+    MovementBelow,
     Stopper,
     StopperBatch,
     learn,
+    movement_left,
     simulate,
-    still_to_come,
     stopping_time,
 )
 from fastal.stopping import stop_warnings
@@ -72,8 +72,8 @@ def test_against_the_slow_twin_after_every_push(name, window):
     horizon = len(bounds) + 17
     if window is not None:
         horizon = max(horizon, window + 1)
-    criterion = StillToCome(0.05, horizon=horizon, window=window)
-    left = twins.still_to_come(bounds, horizon, window=window)
+    criterion = MovementBelow(0.05, horizon=horizon, window=window)
+    left = twins.movement_left(bounds, horizon, window=window)
     level = twins.levels(bounds, window=window)
     at = twins.still_stop(bounds, 0.05, horizon, window=window)
     lefts = []
@@ -88,11 +88,11 @@ def test_against_the_slow_twin_after_every_push(name, window):
         assert str(criterion.verdict)
         assert math.isnan(criterion.verdict.left) == math.isnan(left[(at if stopped else t) - 1])
     # one by one, at once, and the pure function: to the last digit
-    again = StillToCome(0.05, horizon=horizon, window=window)
+    again = MovementBelow(0.05, horizon=horizon, window=window)
     assert again.extend(bounds) == at
     assert np.array_equal(again.left, lefts[-1], equal_nan=True)
-    assert np.array_equal(still_to_come(bounds, horizon, window=window), lefts, equal_nan=True)
-    rows = still_to_come(np.stack([bounds, bounds[::-1]]), horizon, window=window)
+    assert np.array_equal(movement_left(bounds, horizon, window=window), lefts, equal_nan=True)
+    rows = movement_left(np.stack([bounds, bounds[::-1]]), horizon, window=window)
     assert np.array_equal(rows[0], lefts, equal_nan=True)
     assert stopping_time(bounds, criterion=again) == at
 
@@ -106,8 +106,8 @@ def test_against_the_slow_twin_after_every_push(name, window):
 def test_any_bounds(bounds, horizon, window, share):
     if window is not None and window >= horizon:
         horizon = window + 1
-    criterion = StillToCome(share, horizon=horizon, window=window)
-    left = twins.still_to_come(bounds, horizon, window=window)
+    criterion = MovementBelow(share, horizon=horizon, window=window)
+    left = twins.movement_left(bounds, horizon, window=window)
     for r, exact in zip(bounds, left, strict=True):
         criterion.push(r)
         now = criterion.left
@@ -122,8 +122,8 @@ def test_any_bounds(bounds, horizon, window, share):
 def test_a_long_window_and_a_long_stream():
     bounds = decay(5000, rate=0.001)
     bounds[0] = 1e290
-    left = still_to_come(bounds, 9000, window=700)
-    exact = twins.still_to_come(bounds[:1401], 9000, window=700)
+    left = movement_left(bounds, 9000, window=700)
+    exact = twins.movement_left(bounds[:1401], 9000, window=700)
     for t in (699, 700, 1399, 1400, 1401):
         same(left[t - 1], exact[t - 1])
     total, last = math.fsum(bounds[1:5000]), math.fsum(bounds[4300:5000]) / 700
@@ -135,17 +135,17 @@ def test_a_long_window_and_a_long_stream():
 
 def test_the_cases_in_their_order():
     # the horizon is reached: a stop, whatever t and the bounds
-    short = StillToCome(horizon=3)
+    short = MovementBelow(horizon=3)
     assert [short.push(5.0) for _ in range(4)] == [False, False, True, True]
     assert (short.stopped_at, short.left, short.verdict.left) == (3, 0.0, 0.0)
     assert str(short.verdict) == "stop after 3 bounds: the horizon of 3 bounds is reached"
     # nothing has moved: all is left
-    still = StillToCome(horizon=50)
+    still = MovementBelow(horizon=50)
     assert still.extend(np.zeros(20)) is None
     assert (still.left, str(still.verdict)) == (1.0, "go on: nothing has moved the model yet")
     assert math.isnan(still.level)
     # after some movement none at all: nothing is left, never "inf times less"
-    over = StillToCome(horizon=500)
+    over = MovementBelow(horizon=500)
     assert over.extend(np.r_[1.0, np.zeros(10)]) == 11
     assert over.verdict.left == 0
     assert (
@@ -153,7 +153,7 @@ def test_the_cases_in_their_order():
         == "stop after 11 bounds: the last 10 labels no longer moved the model at all"
     )
     # no stop before 11 bounds, and left from 10 on
-    early = StillToCome(0.9, horizon=30)
+    early = MovementBelow(0.9, horizon=30)
     early.extend(np.full(9, 2.0))
     assert math.isnan(early.left)
     assert str(early.verdict) == "too early: no stop is possible before 11 bounds"
@@ -164,7 +164,7 @@ def test_the_cases_in_their_order():
 
 
 def test_the_sentence():
-    criterion = StillToCome(0.05, horizon=395)
+    criterion = MovementBelow(0.05, horizon=395)
     criterion.extend(2.0 / np.arange(1, 396) ** 1.6)
     verdict = criterion.verdict
     assert str(verdict).startswith(
@@ -175,7 +175,7 @@ def test_the_sentence():
     assert "times less than at the peak" in verdict.reason
     assert verdict.low < verdict.left < verdict.high
     assert (verdict.share, verdict.horizon, verdict.warnings) == (0.05, 395, ())
-    more = StillToCome(0.05, horizon=395)
+    more = MovementBelow(0.05, horizon=395)
     more.extend(decay(20))
     assert str(more.verdict).startswith("go on: ")
     assert " % of what 395 bounds can move the model is still to come" in str(more.verdict)
@@ -185,8 +185,8 @@ def test_the_sentence():
 
 
 def test_a_filled_horizon_that_no_window_fits():
-    criterion = StillToCome(window=40)
-    criterion.expect(30)
+    criterion = MovementBelow(window=40)
+    criterion.set_horizon(30)
     criterion.extend(np.ones(29))
     assert criterion.verdict.stop is None
     assert criterion.verdict.reason == "no stop is possible before the end, 30 bounds"
@@ -194,43 +194,43 @@ def test_a_filled_horizon_that_no_window_fits():
 
 
 def test_the_horizon_moves_only_where_it_was_filled_in():
-    own = StillToCome(horizon=100)
-    own.expect(50)
+    own = MovementBelow(horizon=100)
+    own.set_horizon(50)
     assert own.verdict.horizon == 100
-    filled = StillToCome()
-    filled.expect(100)
+    filled = MovementBelow()
+    filled.set_horizon(100)
     assert filled.horizon is None
     bounds = decay(60)
     filled.extend(bounds)
     before = filled.left
-    filled.expect(61)  # judged at the next bound
+    filled.set_horizon(61)  # judged at the next bound
     assert not filled.stopped
     assert filled.left < before
     assert filled.push(bounds[-1])
-    filled.expect(10**6)  # a stop stays
+    filled.set_horizon(10**6)  # a stop stays
     assert filled.stopped_at == 61
     assert filled.verdict.left == 0.0
 
 
 def test_a_stop_is_told_as_it_was():
-    criterion = StillToCome(0.3)
-    criterion.expect(200)
+    criterion = MovementBelow(0.3)
+    criterion.set_horizon(200)
     assert criterion.extend(decay(80)) is not None
     said = str(criterion.verdict)
-    criterion.expect(10**6)
+    criterion.set_horizon(10**6)
     assert str(criterion.verdict) == said
     for twin in (
         criterion.copy(),
         pickle.loads(pickle.dumps(criterion)),
-        StillToCome.from_dict(json.loads(json.dumps(criterion.to_dict()))),
+        MovementBelow.from_dict(json.loads(json.dumps(criterion.to_dict()))),
     ):
         assert str(twin.verdict) == said
     with pytest.raises(ValueError, match="no stop is possible after 3 bounds"):
-        StillToCome.from_dict(twin.to_dict() | {"stopped_at": 3})
+        MovementBelow.from_dict(twin.to_dict() | {"stopped_at": 3})
 
 
 def test_small_shares_in_words():
-    criterion = StillToCome(1e-4, horizon=500)
+    criterion = MovementBelow(1e-4, horizon=500)
     criterion.extend(np.r_[np.full(30, 5.0), np.full(40, 1e-7)])
     assert "at most 0.000" in criterion.verdict.reason or "less than" in criterion.verdict.reason
     assert "at most less" not in criterion.verdict.reason
@@ -252,20 +252,20 @@ def test_verdicts_of_combinations():
     waiting.extend(bounds)
     assert (waiting.verdict.stop, waiting.verdict.n) == (False, 24)
     # what is left is what was left at the stop of the whole
-    still = StillToCome(0.5, horizon=40)
+    still = MovementBelow(0.5, horizon=40)
     both = still.copy() & MinLabels(22)
     both.extend(bounds)
     at = both.members[0].stopped_at
     assert at < 22 == both.stopped_at
-    same(both.verdict.left, twins.still_to_come(bounds[:22], 40)[-1])
+    same(both.verdict.left, twins.movement_left(bounds[:22], 40)[-1])
     assert f"(since {at} bounds)" in both.verdict.reason
-    alone = StillToCome(0.5, horizon=40) | FixedBudget(100)
+    alone = MovementBelow(0.5, horizon=40) | FixedBudget(100)
     alone.extend(bounds)
-    same(alone.verdict.left, twins.still_to_come(bounds[:at], 40)[-1])
+    same(alone.verdict.left, twins.movement_left(bounds[:at], 40)[-1])
 
 
 def test_extend_of_a_combination_is_all_or_nothing():
-    for rule in (Stopper() | StillToCome(horizon=40), StillToCome(horizon=9) & MinLabels(5)):
+    for rule in (Stopper() | MovementBelow(horizon=40), MovementBelow(horizon=9) & MinLabels(5)):
         with pytest.raises(ValueError, match=r"`values` must not be negative, got -3.0 at index 2"):
             rule.extend([1.0, 2.0, -3.0])
         assert [len(member.history) for member in rule.members] == [0, 0]
@@ -274,13 +274,13 @@ def test_extend_of_a_combination_is_all_or_nothing():
 def test_saved_copied_and_pickled_in_the_middle():
     bounds = np.r_[decay(90), np.full(30, 1e-9)]
     for window in (None, 5):
-        whole = StillToCome(0.1, window=window)
-        whole.expect(150)
+        whole = MovementBelow(0.1, window=window)
+        whole.set_horizon(150)
         for t, r in enumerate(bounds):
             twins = [
                 whole.copy(),
                 pickle.loads(pickle.dumps(whole)),
-                StillToCome.from_dict(json.loads(json.dumps(whole.to_dict()))),
+                MovementBelow.from_dict(json.loads(json.dumps(whole.to_dict()))),
                 Criterion.from_dict(whole.to_dict()),
             ]
             stopped = whole.push(r)
@@ -290,21 +290,21 @@ def test_saved_copied_and_pickled_in_the_middle():
                 assert str(twin.verdict) == str(whole.verdict)
                 assert twin.to_dict() == whole.to_dict()
             if t in (40, 100):
-                whole.expect(150 + t)  # saved as well
+                whole.set_horizon(150 + t)  # saved as well
 
 
 def test_restoring_never_decides_anew():
-    criterion = StillToCome(0.1)
-    criterion.expect(40)
+    criterion = MovementBelow(0.1)
+    criterion.set_horizon(40)
     assert criterion.extend(decay(40)) is not None
     at, left = criterion.stopped_at, criterion.verdict.left
-    criterion.expect(10**6)
+    criterion.set_horizon(10**6)
     state = criterion.to_dict()
-    assert StillToCome.from_dict(state).stopped_at == at
-    assert StillToCome.from_dict(state).verdict.left == left
+    assert MovementBelow.from_dict(state).stopped_at == at
+    assert MovementBelow.from_dict(state).verdict.left == left
     nothing = dict.fromkeys(("stopped_at", "left", "level", "evidence"))
     undecided = state | nothing | {"expected": 40}
-    again = StillToCome.from_dict(undecided)
+    again = MovementBelow.from_dict(undecided)
     assert not again.stopped
     assert again.push(0.0)
 
@@ -328,10 +328,10 @@ def test_restoring_never_decides_anew():
     ],
 )
 def test_damaged_states(change, message):
-    criterion = StillToCome(horizon=90)
+    criterion = MovementBelow(horizon=90)
     criterion.extend(decay(30))
     with pytest.raises(ValueError, match=message):
-        StillToCome.from_dict(criterion.to_dict() | change)
+        MovementBelow.from_dict(criterion.to_dict() | change)
 
 
 @pytest.mark.parametrize(
@@ -356,11 +356,11 @@ def test_damaged_states(change, message):
 )
 def test_bad_settings(arguments, error, message):
     with pytest.raises(error, match=message):
-        StillToCome(**arguments)
+        MovementBelow(**arguments)
 
 
 def test_bad_bounds_leave_it_as_it_was():
-    criterion = StillToCome(horizon=90)
+    criterion = MovementBelow(horizon=90)
     criterion.extend(decay(30))
     before = criterion.to_dict()
     for bad, message in (
@@ -378,7 +378,7 @@ def test_bad_bounds_leave_it_as_it_was():
     with pytest.raises(ValueError, match="`noise` must be given"):
         criterion.update(0.0, 1.0, 1.0)
     assert criterion.to_dict() == before
-    nobody = StillToCome()
+    nobody = MovementBelow()
     for call in (
         lambda: nobody.push(1.0),
         lambda: nobody.extend([1.0]),
@@ -401,10 +401,10 @@ def test_ways_in(loop):
     X, y, noise = loop
     gp = GaussianProcess(1.0, noise)
     bounds = gp.copy().add_batch(X, y)
-    pushed = StillToCome(0.2, horizon=60)
+    pushed = MovementBelow(0.2, horizon=60)
     pushed.extend(bounds)
-    observed = StillToCome(0.2, horizon=60, gp=gp.copy())
-    updated = StillToCome(0.2, horizon=60, noise=noise)
+    observed = MovementBelow(0.2, horizon=60, gp=gp.copy())
+    updated = MovementBelow(0.2, horizon=60, noise=noise)
     model = gp.copy()
     for t in range(60):
         mean, var = model.predict(X[t : t + 1], return_var=True)
@@ -414,7 +414,7 @@ def test_ways_in(loop):
     np.testing.assert_allclose(observed.bounds, bounds, rtol=1e-12)
     np.testing.assert_allclose(updated.bounds, bounds, rtol=1e-7)
     assert observed.stopped_at == updated.stopped_at == pushed.stopped_at
-    again = StillToCome(0.2, horizon=60)
+    again = MovementBelow(0.2, horizon=60)
     assert again.recompute(X, y, gp) == pushed.stopped
     assert again.left == pytest.approx(pushed.left, rel=1e-9)
 
@@ -427,12 +427,12 @@ Y = np.exp(-((X[:, 0] - 2) ** 2) / 2) + 0.05 * RNG.standard_normal(300)
 GP = GaussianProcess(1.5, 0.0025)
 
 RULES = [
-    StillToCome(0.1),
-    StillToCome(0.1) | FixedBudget(30),
-    StillToCome(0.3) & MinLabels(50),
-    (StillToCome(0.1) | Stopper()) & MinLabels(20),
-    StillToCome(0.1, horizon=400),
-    StillToCome(0.1, window=5) | FixedBudget(200),
+    MovementBelow(0.1),
+    MovementBelow(0.1) | FixedBudget(30),
+    MovementBelow(0.3) & MinLabels(50),
+    (MovementBelow(0.1) | Stopper()) & MinLabels(20),
+    MovementBelow(0.1, horizon=400),
+    MovementBelow(0.1, window=5) | FixedBudget(200),
     Stopper() | FixedBudget(25),
     FixedBudget(17),
 ]
@@ -443,44 +443,44 @@ def test_learn_is_one_compiled_call(rule, monkeypatch):
     pool, labels = X[:100], Y[:100]
     asked = []
     monkeypatch.setattr(ActiveLearner, "ask", lambda self: asked.append(1))
-    run = learn(pool, labels, gp=GP, stopper=rule, seed=1)
+    run = learn(pool, labels, gp=GP, criterion=rule, seed=1)
     assert not asked
     monkeypatch.undo()
-    slow = learn(pool, lambda i, x: labels[i], gp=GP, stopper=rule, seed=1)
+    slow = learn(pool, lambda i, x: labels[i], gp=GP, criterion=rule, seed=1)
     assert np.array_equal(run.indices, slow.indices)
     assert np.array_equal(run.bounds, slow.bounds)
     assert run.stopped_at == slow.stopped_at
     assert str(run.verdict) == str(slow.verdict)
     # and as the criterion alone decides about the bounds of the whole pool
-    whole = learn(pool, labels, gp=GP, stopper=FixedBudget(10**6), seed=1)
+    whole = learn(pool, labels, gp=GP, criterion=FixedBudget(10**6), seed=1)
     alone = rule.copy()
-    alone.expect(99)
-    assert run.stopper.stopped_at == alone.extend(whole.bounds)
-    assert np.array_equal(run.left, still_to_come(run.bounds, 99), equal_nan=True)
+    alone.set_horizon(99)
+    assert run.criterion.stopped_at == alone.extend(whole.bounds)
+    assert np.array_equal(run.left, movement_left(run.bounds, 99), equal_nan=True)
 
 
 def test_who_fills_the_horizon_in():
     def horizon(stopper, **more):
-        run = learn(X[:60], Y[:60], gp=GP, stopper=stopper, seed=0, **more)
+        run = learn(X[:60], Y[:60], gp=GP, criterion=stopper, seed=0, **more)
         return run.verdict.horizon
 
-    assert horizon(StillToCome()) == 59
-    assert horizon(StillToCome(), initial=5) == 55
-    assert horizon(StillToCome(), max_labels=40) == 39
-    assert horizon(StillToCome(horizon=1000)) == 1000
-    budget = StillToCome() | FixedBudget(20)
-    run = learn(X[:60], Y[:60], gp=GP, stopper=budget, seed=0)
-    assert run.stopper.members[0].verdict.horizon == 20
-    longer = learn(X[:60], Y[:60], gp=GP, stopper=StillToCome() & MinLabels(20), seed=0)
-    assert longer.stopper.members[0].verdict.horizon == 59
+    assert horizon(MovementBelow()) == 59
+    assert horizon(MovementBelow(), initial=5) == 55
+    assert horizon(MovementBelow(), max_labels=40) == 39
+    assert horizon(MovementBelow(horizon=1000)) == 1000
+    budget = MovementBelow() | FixedBudget(20)
+    run = learn(X[:60], Y[:60], gp=GP, criterion=budget, seed=0)
+    assert run.criterion.members[0].verdict.horizon == 20
+    longer = learn(X[:60], Y[:60], gp=GP, criterion=MovementBelow() & MinLabels(20), seed=0)
+    assert longer.criterion.members[0].verdict.horizon == 59
     # alone, a budget beside it says how many bounds there can be
-    alone = StillToCome() | FixedBudget(20)
+    alone = MovementBelow() | FixedBudget(20)
     assert alone.extend(np.ones(30)) == 19  # 1 / 20 is left
     # another budget moves it, unless it is the user's own
-    short = learn(X[:60], Y[:60], gp=GP, stopper=StillToCome(1e-9), max_labels=20, seed=0)
+    short = learn(X[:60], Y[:60], gp=GP, criterion=MovementBelow(1e-9), max_labels=20, seed=0)
     assert short.resume(max_labels=50).verdict.n == 19  # the stop stays
     never = learn(
-        X[:60], Y[:60], gp=GP, stopper=StillToCome(1e-9, horizon=90), max_labels=20, seed=0
+        X[:60], Y[:60], gp=GP, criterion=MovementBelow(1e-9, horizon=90), max_labels=20, seed=0
     )
     assert never.resume(max_labels=50).verdict.horizon == 90
 
@@ -488,12 +488,12 @@ def test_who_fills_the_horizon_in():
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_simulate(rule):
     runs = 1 if config.DISABLE_JIT else 12
-    settings = {"gp": GP, "stopper": rule, "n_runs": runs, "pool_size": 80}
-    result = simulate(X, Y, criteria=[rule, StillToCome(0.2)], **settings)
+    settings = {"gp": GP, "criterion": rule, "n_runs": runs, "pool_size": 80}
+    result = simulate(X, Y, criteria=[rule, MovementBelow(0.2)], **settings)
     alone = simulate(X, Y, test=None, **settings)
     for r in range(runs):
         rows = result.pool(r)
-        run = learn(X[rows], Y[rows], gp=GP, stopper=rule, initial=[0])
+        run = learn(X[rows], Y[rows], gp=GP, criterion=rule, initial=[0])
         assert result.stopped_at[r] == alone.stopped_at[r] == (run.stopped_at or -1)
         assert result.criteria_stops[r, 0] == result.stopped_at[r]
         rest = np.setdiff1d(np.arange(300), rows)
@@ -501,7 +501,7 @@ def test_simulate(rule):
             X[rows],
             Y[rows],
             gp=GP,
-            stopper=FixedBudget(10**6),
+            criterion=FixedBudget(10**6),
             initial=[0],
             test=(X[rest], Y[rest]),
         )
@@ -511,7 +511,7 @@ def test_simulate(rule):
 
 
 def test_rmse_against_predictions():
-    run = learn(X[:40], Y[:40], gp=GP, stopper=FixedBudget(39), test=(X[40:], Y[40:]), seed=0)
+    run = learn(X[:40], Y[:40], gp=GP, criterion=FixedBudget(39), test=(X[40:], Y[40:]), seed=0)
     model = GP.copy()
     for t, i in enumerate(run.indices):
         model.add(X[i], Y[i])
@@ -529,7 +529,7 @@ def test_rmse_of_a_classifier():
         x[::2],
         y[::2],
         gp=LaplaceClassifier(),
-        stopper=StillToCome(0.3),
+        criterion=MovementBelow(0.3),
         test=(x[1::2], y[1::2]),
         seed=0,
     )
@@ -538,17 +538,17 @@ def test_rmse_of_a_classifier():
         model.add(x[::2][i], y[::2][i])
         there = model.predict_proba(x[1::2])[np.arange(20), (y[1::2] > 0).astype(int)]
         assert run.rmse[t] == pytest.approx(math.sqrt(((1 - there) ** 2).mean()), rel=1e-9)
-    assert np.array_equal(run.left, still_to_come(run.bounds, 19), equal_nan=True)
+    assert np.array_equal(run.left, movement_left(run.bounds, 19), equal_nan=True)
     assert run.stopped
 
 
 def test_random_selection_in_simulate():
     result = simulate(
-        X, Y, gp=GP, n_runs=4, pool_size=30, acquisition="random", stopper=FixedBudget(99)
+        X, Y, gp=GP, n_runs=4, pool_size=30, acquisition="random", criterion=FixedBudget(99)
     )
     for r in range(4):
         rows = result.pool(r)
-        run = learn(X[rows], Y[rows], gp=GP, stopper=FixedBudget(99), initial=np.arange(30))
+        run = learn(X[rows], Y[rows], gp=GP, criterion=FixedBudget(99), initial=np.arange(30))
         model = GP.copy()
         np.testing.assert_allclose(
             result.bounds[r], model.add_batch(X[rows], Y[rows])[1:], rtol=1e-9
@@ -564,7 +564,7 @@ def test_random_selection_in_simulate():
 
 
 @pytest.mark.parametrize(
-    "rule", [*RULES[4:7], StillToCome(0.1, horizon=90) & MinLabels(40)], ids=repr
+    "rule", [*RULES[4:7], MovementBelow(0.1, horizon=90) & MinLabels(40)], ids=repr
 )
 def test_batches(rule):
     rows = np.stack([decay(80, seed, 0.02 + 0.01 * seed) for seed in range(7)])
@@ -579,9 +579,9 @@ def test_batches(rule):
     assert batch.n.tolist() == [80] * 7
     if not isinstance(rule, FixedBudget):
         assert np.array_equal(batch.bounds(3), rows[3])
-    still = rule if isinstance(rule, StillToCome) else None
+    still = rule if isinstance(rule, MovementBelow) else None
     if still is not None:
-        expected = [still_to_come(row, 400)[-1] for row in rows]
+        expected = [movement_left(row, 400)[-1] for row in rows]
         assert np.array_equal(batch.left, expected)
         with pytest.raises(AttributeError, match="has no p_value"):
             batch.p_value  # noqa: B018
@@ -591,7 +591,7 @@ def test_batches(rule):
 
 
 def test_what_a_batch_refuses():
-    rule = StillToCome(horizon=9)
+    rule = MovementBelow(horizon=9)
     for make in (lambda **k: stopping_time([1.0], **k), lambda **k: StopperBatch(3, **k)):
         with pytest.raises(TypeError, match=r"`alpha` is an argument of Stopper.*got 0.01"):
             make(alpha=0.01, criterion=rule)
@@ -610,10 +610,10 @@ def test_what_a_batch_refuses():
         batch.push([-1.0, 2.0])
     assert batch.n.tolist() == [0, 0]
     with pytest.raises(ValueError, match="`horizon` must be given"):
-        StopperBatch(2, criterion=StillToCome()).push([1.0, 1.0])
+        StopperBatch(2, criterion=MovementBelow()).push([1.0, 1.0])
 
 
-def test_still_to_come_refuses():
+def test_movement_left_refuses():
     for arguments, message in (
         (([1.0, -1.0], 5), "`bounds` must not be negative, got -1.0 at index 1"),
         (([1.0, NAN], 5), "`bounds` must be finite, got nan"),
@@ -621,23 +621,25 @@ def test_still_to_come_refuses():
         ((np.ones((2, 2, 2)), 5), "`bounds` must have one or two axes"),
     ):
         with pytest.raises(ValueError, match=message):
-            still_to_come(*arguments)
+            movement_left(*arguments)
     with pytest.raises(ValueError, match="`window` must be at least 2, got 1"):
-        still_to_come([1.0], 5, window=1)
-    assert still_to_come([], 5).shape == (0,)
-    assert still_to_come(np.empty((3, 0)), 5).shape == (3, 0)
+        movement_left([1.0], 5, window=1)
+    assert movement_left([], 5).shape == (0,)
+    assert movement_left(np.empty((3, 0)), 5).shape == (3, 0)
 
 
 def test_one_family_of_verdicts(loop):
     x, y, noise = loop
     criteria = [
-        Stopper(), StillToCome(0.2), FixedBudget(20), MinLabels(20), MaxVariance(0.01),
-        Stopper() | StillToCome(0.2), StillToCome(0.2) & MinLabels(10),
+        Stopper(), MovementBelow(0.2), FixedBudget(20), MinLabels(20), MaxVariance(0.01),
+        Stopper() | MovementBelow(0.2), MovementBelow(0.2) & MinLabels(10),
     ]  # fmt: skip
     for criterion in criteria:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            verdict = learn(x, y, gp=GaussianProcess(1.0, noise), stopper=criterion, seed=0).verdict
+            verdict = learn(
+                x, y, gp=GaussianProcess(1.0, noise), criterion=criterion, seed=0
+            ).verdict
         assert isinstance(verdict.stop, bool | None)
         assert isinstance(verdict.n, int)
         assert isinstance(verdict.reason, str)
@@ -658,17 +660,17 @@ def test_left_and_level_of_a_stopper():
     same(stopper.verdict.level, twins.levels(bounds)[at - 1])
     assert stopper.verdict.warnings[0] == "the bounds still stand at 60 % of their peak"
     told = Stopper()
-    told.expect(200)
+    told.set_horizon(200)
     for t, r in enumerate(bounds, 1):
         told.push(r)
-        same(told.left, twins.still_to_come(bounds[:t], 200)[-1])
+        same(told.left, twins.movement_left(bounds[:t], 200)[-1])
     assert told.verdict.warnings[0] == "up to 89 % of the movement may still be to come"
     for twin in (told.copy(), pickle.loads(pickle.dumps(told)), Stopper.from_dict(told.to_dict())):
         assert str(twin.verdict) == str(told.verdict)
         assert twin.verdict.warnings == told.verdict.warnings
         assert twin.left == told.left
     negative = Stopper()
-    negative.expect(200)
+    negative.set_horizon(200)
     negative.extend(np.r_[-1.0, bounds])
     assert math.isnan(negative.left)
     assert math.isnan(negative.level)
@@ -684,12 +686,12 @@ def test_where_the_median_is_the_least_value_nothing_rose():
 def test_on_a_negligible_rest_there_is_no_warning():
     # 200 high bounds, then hardly any movement; the horizon is near
     stopper = Stopper()
-    stopper.expect(230)
+    stopper.set_horizon(230)
     stopper.extend(np.r_[np.full(15, 9.0) + np.arange(15) % 2, np.full(15, 0.01)])
     assert stopper.stopped
     assert stopper.verdict.left > 0.1  # two of the last ten are high ones
     late = Stopper(min_bounds=30)
-    late.expect(230)
+    late.set_horizon(230)
     late.extend(np.r_[np.full(15, 9.0) + np.arange(15) % 2, np.full(15, 0.01)])
     assert late.verdict.left < 0.1
     assert not any("to come" in warning for warning in late.verdict.warnings)
@@ -702,7 +704,7 @@ def test_jit_door():
     jit = fastal.jit
     bounds = decay(100)
     handle = jit.still_new(0.1, 150)
-    criterion = StillToCome(0.1, horizon=150)
+    criterion = MovementBelow(0.1, horizon=150)
     for r in bounds:
         assert jit.still_push(handle, r) == criterion.push(r)
         assert np.array_equal(jit.still_left(handle), criterion.left, equal_nan=True)

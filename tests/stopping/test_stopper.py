@@ -680,38 +680,38 @@ class StopperMachine(RuleBasedStateMachine):
     @initialize(settings=st.sampled_from(SETTINGS))
     def start(self, settings):
         self.settings = settings
-        self.stopper = Stopper(**settings, noise=0.5)
+        self.criterion = Stopper(**settings, noise=0.5)
         self.bounds = []
 
     @rule(r=st.one_of(st.integers(0, 2).map(float), st.floats(-1e6, 1e6)))
     def push(self, r):
-        self.stopper.push(r)
+        self.criterion.push(r)
         self.bounds.append(r)
 
     @rule(rs=st.lists(st.integers(0, 5).map(float), max_size=15))
     def extend(self, rs):
-        self.stopper.extend(rs)
+        self.criterion.extend(rs)
         self.bounds += rs
 
     @rule(y=st.floats(-5, 5))
     def update(self, y):
-        self.stopper.update(0.0, 1.0, y)
+        self.criterion.update(0.0, 1.0, y)
         self.bounds.append(bound_scalar.gp_kl(0.0, 1.0, y, 0.5))
 
     @rule(how=st.sampled_from([copy.deepcopy, lambda s: Stopper.from_dict(s.to_dict())]))
     def snapshot(self, how):
-        self.stopper = how(self.stopper)
+        self.criterion = how(self.criterion)
 
     @rule()
     def reset(self):
-        self.stopper.reset()
+        self.criterion.reset()
         self.bounds = []
 
     @invariant()
     def equals_the_pure_function(self):
         if hasattr(self, "stopper"):
-            assert self.stopper.bounds.tolist() == self.bounds
-            assert self.stopper.stopped_at == stopping_time(self.bounds, **self.settings)
+            assert self.criterion.bounds.tolist() == self.bounds
+            assert self.criterion.stopped_at == stopping_time(self.bounds, **self.settings)
 
 
 TestStopperMachine = StopperMachine.TestCase

@@ -33,12 +33,12 @@ def test_trace_of_no_bounds_is_empty():
 
 def test_a_run_takes_its_p_values_from_it():
     X = np.linspace(0, 10, 30)
-    run = learn(X, np.sin(X), gp=GaussianProcess(1.0, 0.01), stopper=Stopper(window=12), seed=0)
-    assert run.p_values.tolist() == run.stopper.trace().p_values.tolist()
+    run = learn(X, np.sin(X), gp=GaussianProcess(1.0, 0.01), criterion=Stopper(window=12), seed=0)
+    assert run.p_values.tolist() == run.criterion.trace().p_values.tolist()
 
 
 def test_a_run_knows_its_model_without_labels():
     X, gp = np.linspace(0, 10, 30), GaussianProcess(1.0, 0.01)
-    run = learn(X, np.sin(X), gp=gp, stopper=Stopper(), seed=0)
+    run = learn(X, np.sin(X), gp=gp, criterion=Stopper(), seed=0)
     assert (run.prior.n_labels, run.gp.n_labels) == (0, run.n_labels)
     assert run.prior.to_dict() == gp.to_dict()

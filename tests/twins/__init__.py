@@ -36,5 +36,5 @@ from twins.runs import runs_test as runs_test
 from twins.runs import stopping_time as stopping_time
 from twins.simulation import simulate as simulate
 from twins.stopping import levels as levels
+from twins.stopping import movement_left as movement_left
 from twins.stopping import still_stop as still_stop
-from twins.stopping import still_to_come as still_to_come

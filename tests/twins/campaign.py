@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from twins.bound import gp_kl
 from twins.models import GaussianProcess, weak_log_posterior
-from twins.stopping import still_to_come, window_of
+from twins.stopping import movement_left, window_of
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | Non
 
 
 class Campaign:
-    """Twin of `ActiveLearner(X, gp=None, stopper=StillToCome(share))` with single questions.
+    """Twin of `ActiveLearner(X, gp=None, criterion=MovementBelow(share))` with single questions.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Campaign:
 
     def _look(self) -> None:
         self.bounds = self._bounds()
-        self.left = still_to_come(self.bounds, self.horizon)[-1] if self.bounds else math.nan
+        self.left = movement_left(self.bounds, self.horizon)[-1] if self.bounds else math.nan
 
     def errors(self, X: ArrayLike, y: ArrayLike) -> tuple[float, float]:
         """Return the mean of -log p and the root mean square error on a test set, now.

@@ -1,4 +1,4 @@
-"""Slow twin of StillToCome: exact fractions, one definition, no clever sums."""
+"""Slow twin of MovementBelow: exact fractions, one definition, no clever sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def window_of(t: int, window: int | None = None) -> int:
     return min(20, max(10, t // 5)) if window is None else window
 
 
-def still_to_come(
+def movement_left(
     bounds: Sequence[float], horizon: int, *, window: int | None = None
 ) -> list[float]:
     """Return the share of all movement that is still to come after each bound.
@@ -111,7 +111,7 @@ def still_stop(
     int or None
         The first t above the window with at most `share` left, or the horizon.
     """
-    for t, left in enumerate(still_to_come(bounds, horizon, window=window), 1):
+    for t, left in enumerate(movement_left(bounds, horizon, window=window), 1):
         if t >= horizon or (t > window_of(t, window) and left <= share):
             return t
     return None

@@ -16,7 +16,7 @@ def global_stopping_strategy(
 
     Parameters
     ----------
-    criterion : Stopper, StillToCome, or a combination of criteria that take bounds
+    criterion : Stopper, MovementBelow, or a combination of criteria that take bounds
         It gets all bounds anew before each trial.
     client : AxClient
         Its generation strategy has the model: Ax shows a stopping strategy the data only.
@@ -33,7 +33,7 @@ def global_stopping_strategy(
     --------
     With an `AxClient`::
 
-        rule = StillToCome(0.05, horizon=95)
+        rule = MovementBelow(0.05, horizon=95)
         client.global_stopping_strategy = global_stopping_strategy(rule, client, initial=5)
     """
     refuse_unless_recomputing(criterion)

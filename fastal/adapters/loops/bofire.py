@@ -13,7 +13,7 @@ def condition(criterion: Any, *, initial: int = 0) -> Any:
 
     Parameters
     ----------
-    criterion : Stopper, StillToCome, or a combination of criteria that take bounds
+    criterion : Stopper, MovementBelow, or a combination of criteria that take bounds
         It gets all bounds anew after each fit.
     initial : int
         Labels at the beginning that give no bound.
@@ -29,7 +29,7 @@ def condition(criterion: Any, *, initial: int = 0) -> Any:
     --------
     With a strategy of BoFire::
 
-        going_on = condition(StillToCome(0.05, horizon=95), initial=5)
+        going_on = condition(MovementBelow(0.05, horizon=95), initial=5)
         while going_on.evaluate(strategy, strategy.domain, strategy.experiments):
             strategy.tell(measure(strategy.ask(1)))
     """

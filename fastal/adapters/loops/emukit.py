@@ -13,7 +13,7 @@ def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
 
     Parameters
     ----------
-    criterion : Stopper, StillToCome, or a combination of criteria that take bounds
+    criterion : Stopper, MovementBelow, or a combination of criteria that take bounds
         It gets all bounds anew before each iteration.
     model : model wrapper of Emukit around a model of GPy or scikit-learn
         That of the loop.
@@ -30,7 +30,7 @@ def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
     --------
     With a loop of Emukit and its model wrapper::
 
-        stop = stopping_condition(StillToCome(0.05, horizon=95), wrapper, initial=5)
+        stop = stopping_condition(MovementBelow(0.05, horizon=95), wrapper, initial=5)
         loop.run_loop(f, stop | FixedIterationsStoppingCondition(95))
     """
     refuse_unless_recomputing(criterion)

@@ -16,7 +16,7 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
 
     Parameters
     ----------
-    criterion : Stopper or StillToCome with a `gp`
+    criterion : Stopper or MovementBelow with a `gp`
         Its process has one feature per name.
     names : sequence of str
         Parameters of a trial that are numbers, in the order of the features of the process.
@@ -35,7 +35,7 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
 
     Then ``study.optimize(objective, n_trials=200, callbacks=[stop])``.
     """
-    check.able("criterion", criterion, "observe", "a Stopper or a StillToCome with a `gp`")
+    check.able("criterion", criterion, "observe", "a Stopper or a MovementBelow with a `gp`")
     if isinstance(names, str):
         raise TypeError(f"`names` must be a list of names, got {names!r}: give [{names!r}]")
     names = check.sequence("names", names)

@@ -14,7 +14,7 @@ def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
 
     Parameters
     ----------
-    criterion : Stopper, StillToCome, or a combination of criteria that take bounds
+    criterion : Stopper, MovementBelow, or a combination of criteria that take bounds
         It gets all bounds anew after each fit.
     initial : int
         Labels at the beginning that give no bound, as a rule `n_initial_points`.
@@ -26,9 +26,9 @@ def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
 
     Examples
     --------
-    >>> from fastal import StillToCome
+    >>> from fastal import MovementBelow
     >>> from fastal.adapters.loops.skopt import callback
-    >>> stop = callback(StillToCome(0.05, horizon=90), initial=10)
+    >>> stop = callback(MovementBelow(0.05, horizon=90), initial=10)
 
     Then ``gp_minimize(f, space, n_calls=100, n_initial_points=10, callback=stop)``.
     """

@@ -219,7 +219,7 @@ def _write_files(arguments: argparse.Namespace, sheet: Sheet, campaign: Campaign
         from fastal.plotting.still import save_still
 
         with file_errors("--plot", arguments.plot), library_errors():
-            save_still(campaign.stopper, arguments.plot)
+            save_still(campaign.criterion, arguments.plot)
         written["picture"] = (
             f"{arguments.plot}: the bounds of the labels, and what is still to come"
         )
@@ -420,11 +420,11 @@ def _record(
         }
         for row in said.rows
     ]
-    at = campaign.stopper.stopped_at
+    at = campaign.criterion.stopped_at
     return {
         "stop": said.stop,
         "answer": said.sentence,
-        "still_to_come": said.still,
+        "movement_left": said.still,
         "left": _number(said.left),
         "left_low": _number(said.low),
         "left_high": _number(said.high),

@@ -72,7 +72,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             X,
             y,
             gp=gp,
-            stopper=Stopper(arguments.alpha),
+            criterion=Stopper(arguments.alpha),
             n_runs=arguments.runs,
             pool_size=arguments.pool_size,
             seed=arguments.seed,

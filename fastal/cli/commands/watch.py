@@ -25,7 +25,7 @@ from fastal.cli.streams import file_name, finite_number, numbered_texts, read_li
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
-    from fastal.stopping.still import StillToCome
+    from fastal.stopping.still import MovementBelow
     from fastal.stopping.stopper import Stopper
     from fastal.stopping.verdict import Decision
 
@@ -182,7 +182,7 @@ OF_PAPER = {
 }
 
 
-def _criterion(arguments: argparse.Namespace) -> Stopper | StillToCome:
+def _criterion(arguments: argparse.Namespace) -> Stopper | MovementBelow:
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     if arguments.rule == "still":
         for name, option in OF_PAPER.items():
@@ -199,10 +199,10 @@ def _criterion(arguments: argparse.Namespace) -> Stopper | StillToCome:
 
     from inspect import signature
 
-    from fastal.stopping.still import StillToCome
+    from fastal.stopping.still import MovementBelow
     from fastal.stopping.stopper import Stopper
 
-    kind = StillToCome if arguments.rule == "still" else Stopper
+    kind = MovementBelow if arguments.rule == "still" else Stopper
     try:
         return kind(**{name: given[name] for name in signature(kind).parameters if name in given})
     except ValueError as error:  # an alpha or a horizon beyond the tables, a window beyond the end
@@ -225,7 +225,7 @@ def _check_paper(arguments: argparse.Namespace) -> None:
         raise UserError("--sequential needs --alternative less, an exact method and no --window")
 
 
-def _feed(stopper: Stopper | StillToCome, path: str, follow: bool, report: _Report) -> None:
+def _feed(stopper: Stopper | MovementBelow, path: str, follow: bool, report: _Report) -> None:
     """Give the stopper one line after the other until it stops or the input ends."""
     name = file_name(path)
     what = "One number" if stopper.noise is None else "mean, var, y"
@@ -235,7 +235,7 @@ def _feed(stopper: Stopper | StillToCome, path: str, follow: bool, report: _Repo
             bound = finite_number(where, text)
             try:
                 stopper.push(bound)
-            except ValueError:  # of StillToCome
+            except ValueError:  # of MovementBelow
                 raise UserError(
                     f"{where}: {short_repr(text)} must not be negative; --rule paper takes it"
                 ) from None
@@ -263,7 +263,7 @@ class _Report:
         self._json, self._live = as_json, live
         self._width = 0  # of the live line on the screen
 
-    def show(self, stopper: Stopper | StillToCome, bound: float) -> None:
+    def show(self, stopper: Stopper | MovementBelow, bound: float) -> None:
         verdict: Any = stopper.verdict
         n, sentence = verdict.n, str(verdict)
         still = hasattr(verdict, "share")
@@ -309,7 +309,7 @@ def _unsaid(verdict: Decision) -> list[str]:
     return [warning for warning in verdict.warnings if warning not in sentence]
 
 
-def _print_end(stopper: Stopper | StillToCome) -> None:
+def _print_end(stopper: Stopper | MovementBelow) -> None:
     """Print the verdict for somebody who reads it on a terminal."""
     import textwrap
 
@@ -318,7 +318,7 @@ def _print_end(stopper: Stopper | StillToCome) -> None:
         print(textwrap.fill(text, WIDTH))
 
 
-def _save_picture(stopper: Stopper | StillToCome, path: str) -> None:
+def _save_picture(stopper: Stopper | MovementBelow, path: str) -> None:
     from fastal.stopping.stopper import Stopper
 
     with file_errors("--plot", path):
