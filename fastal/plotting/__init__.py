@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "style": "ABOVE BELOW MEAN OUTSIDE STOP file_formats require_matplotlib",
-        "stopper": "plot_stopper save_stopper",
+        "criterion": "plot_stopper save_stopper",
         "still": "plot_still save_still",
         "run": "plot_run save_run share_left",
         "refits": "plot_refits refits_in_words save_refits",

@@ -79,7 +79,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
     if not hasattr(stopper, "p_value"):
-        raise TypeError(f"`stopper` must be a Stopper, got {check.short_repr(stopper)}")
+        raise TypeError(f"`criterion` must be a Stopper, got {check.short_repr(stopper)}")
     require_matplotlib()
     if ax is None:
         from matplotlib import pyplot

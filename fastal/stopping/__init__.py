@@ -43,7 +43,7 @@ __getattr__, __dir__, __all__ = attach(
         "compose": "AllOf AnyOf first_of",
         "verdict": "Decision Verdict stop_warnings left_warning no_stop_reason percent NO_STOP",
         "by_bounds": "ByBounds",
-        "stopper": "Stopper Trace",
+        "criterion": "Stopper Trace",
         "still": "MovementBelow StillTrace StillVerdict movement_left window_means",
         "batch": "StopperBatch stopping_time",
         "budget": "FixedBudget MinLabels",

@@ -61,23 +61,23 @@ def test_oracles_and_callbacks_may_read():
         assert one.indices.tolist() == run.indices[:n].tolist()
         assert one.criterion.bounds.tolist() == one.bounds.tolist() == run.bounds[: n - 1].tolist()
     kept[0].max_labels = 30
-    kept[0].tell(0.0)
+    kept[0].tell(0.0, index=kept[0].ask())
     assert (run.n_labels, len(run.criterion)) == (12, 11)  # later labels do not change it
 
 
 def test_an_acquisition_that_tells():
     def acquisition(mean, var):
-        learner.tell(0.0)
+        learner.tell(0.0, index=4)
 
     learner = ActiveLearner(
         X, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), acquisition=acquisition, seed=0
     )
-    learner.tell(0.5)
+    learner.tell(0.5, index=3)
     with pytest.raises(RuntimeError, match="cannot be changed again from within"):
         learner.ask()
     assert learner.n_labels == 1
     learner.acquisition = "max_variance"
-    learner.tell(0.25)  # nobody is at work any more
+    learner.tell(0.25, index=4)  # nobody is at work any more
     assert learner.n_labels == 2
 
 
@@ -92,7 +92,7 @@ def test_two_threads_in_one_learner():
     learner = ActiveLearner(
         X, gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), acquisition=acquisition, seed=0
     )
-    learner.tell(0.5)
+    learner.tell(0.5, index=3)
     thread = threading.Thread(target=learner.ask)
     thread.start()
     assert inside.wait(60)
@@ -101,14 +101,12 @@ def test_two_threads_in_one_learner():
             use()
     leave.set()
     thread.join()
-    learner.tell(0.25)
+    learner.tell(0.25)  # of the point that the thread asked for
     assert learner.n_labels == 2
 
 
 def test_a_run_that_is_resumed_from_within():
-    run = learn(
-        X, np.sin(X), gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), max_labels=5, seed=0
-    )
+    run = learn(X, np.sin(X), gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), max_labels=5, seed=0)
 
     def oracle(index, x):
         with pytest.raises(RuntimeError, match="the run is going on already"):

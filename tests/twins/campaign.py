@@ -54,22 +54,7 @@ def downhill(value: Callable[[Array], float], start: Array) -> Array:
 
 
 def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | None = None) -> Fit:
-    """Return the maximum of `weak_log_posterior`, from many starts and without slopes.
-
-    Parameters
-    ----------
-    Z, y : array, shapes (n, d) and (n,)
-        Standardised inputs, and labels.
-    kernel : str, optional
-        The kernel.
-    features : int, optional
-        The d in the unit of the length scale.
-
-    Returns
-    -------
-    Fit
-        The hyper-parameters there.
-    """
+    """Return the maximum of `weak_log_posterior`, from many starts and without slopes."""
     d = features or Z.shape[1]
     unit = float(np.std(y))
 
@@ -91,21 +76,7 @@ def weak_maximum(Z: Array, y: Array, *, kernel: str = "rbf", features: int | Non
 
 
 class Campaign:
-    """Twin of `ActiveLearner(X, gp=None, criterion=MovementBelow(share))` with single questions.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, d)
-        The pool.
-    initial : sequence of int
-        The points that are labelled first.
-    share : float
-        When to stop.
-    growth : float, optional
-        How much the labels grow between two fits.
-    max_labels : int, optional
-        Most labels in all; the pool by default.
-    """
+    """Twin of `ActiveLearner(X, gp=None, criterion=MovementBelow(share))` with single questions."""
 
     def __init__(
         self,
@@ -190,18 +161,7 @@ class Campaign:
         self.left = movement_left(self.bounds, self.horizon)[-1] if self.bounds else math.nan
 
     def errors(self, X: ArrayLike, y: ArrayLike) -> tuple[float, float]:
-        """Return the mean of -log p and the root mean square error on a test set, now.
-
-        Parameters
-        ----------
-        X, y : array_like
-            Its inputs in the units of the pool, and its labels.
-
-        Returns
-        -------
-        loss, rmse : float
-            NaN before the first fit.
-        """
+        """Return the mean of -log p and the root mean square error on a test set, now."""
         if not self.fits:
             return math.nan, math.nan
         deviations = self.X.std(axis=0)[self.varying]

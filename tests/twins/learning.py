@@ -19,24 +19,7 @@ def select(
     amplitude: float = 1.0,
     mean: float = 0.0,
 ) -> tuple[list[int], list[float]]:
-    """Label by maximum variance, with the whole posterior computed anew for every label (rbf).
-
-    Parameters
-    ----------
-    X, y : array_like
-        The pool and its labels.
-    lengthscale, noise, amplitude, mean : float
-        Parameters of the process.
-    labels : int
-        How many labels.
-    first : int
-        The first point.
-
-    Returns
-    -------
-    tuple of lists
-        Points in order, and the bound of each label.
-    """
+    """Label by maximum variance, with the whole posterior computed anew for every label (rbf)."""
     points = np.asarray(X, dtype=float)
     targets = np.asarray(y, dtype=float)
     squares = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)

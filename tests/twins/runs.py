@@ -16,18 +16,6 @@ def runs_arrangements(u: int, n_below: int, n_above: int) -> int:
 
     A run pattern of 2k runs splits each kind into k parts, in two orders; 2k + 1 runs give one kind
     k + 1 parts and the other k. There are C(n - 1, k - 1) ways to split n into k parts.
-
-    Parameters
-    ----------
-    u : int
-        Number of runs.
-    n_below, n_above : int
-        Number of zeros and ones.
-
-    Returns
-    -------
-    int
-        Exact count.
     """
 
     def splits(n: int, parts: int) -> int:
@@ -44,91 +32,32 @@ def runs_arrangements(u: int, n_below: int, n_above: int) -> int:
 
 
 def runs_pmf(u: int, n_below: int, n_above: int) -> Fraction:
-    """Return P(U = u) as an exact fraction.
-
-    Parameters
-    ----------
-    u : int
-        Number of runs.
-    n_below, n_above : int
-        Number of zeros and ones.
-
-    Returns
-    -------
-    fractions.Fraction
-        Exact probability.
-    """
+    """Return P(U = u) as an exact fraction."""
     total = math.comb(n_below + n_above, n_below)
     return Fraction(runs_arrangements(u, n_below, n_above), total)
 
 
 def runs_cdf(u: int, n_below: int, n_above: int) -> Fraction:
-    """Return P(U <= u) as an exact fraction.
-
-    Parameters
-    ----------
-    u : int
-        Number of runs.
-    n_below, n_above : int
-        Number of zeros and ones.
-
-    Returns
-    -------
-    fractions.Fraction
-        Exact probability.
-    """
+    """Return P(U <= u) as an exact fraction."""
     total = math.comb(n_below + n_above, n_below)
     return Fraction(sum(runs_arrangements(i, n_below, n_above) for i in range(1, u + 1)), total)
 
 
 def labels(x: ArrayLike) -> Any:
-    """Return True for values at or above the median, False below it.
-
-    Parameters
-    ----------
-    x : array_like
-        Values.
-
-    Returns
-    -------
-    array of bool
-        Side of each value.
-    """
+    """Return True for values at or above the median, False below it."""
     values = np.asarray(x, dtype=float)
     return values >= np.median(values)
 
 
 def count_runs(sides: ArrayLike) -> tuple[int, int, int]:
-    """Return the number of runs, of False and of True.
-
-    Parameters
-    ----------
-    sides : array_like of bool
-        Side of each value.
-
-    Returns
-    -------
-    tuple of int
-        Runs, zeros, ones.
-    """
+    """Return the number of runs, of False and of True."""
     ones = [bool(side) for side in np.asarray(sides)]
     changes = sum(a != b for a, b in itertools.pairwise(ones))
     return changes + 1, ones.count(False), ones.count(True)
 
 
 def fell(x: ArrayLike) -> bool:
-    """Return whether values at or above the median came earlier, on average, than those below.
-
-    Parameters
-    ----------
-    x : array_like
-        Values in order.
-
-    Returns
-    -------
-    bool
-        False also where both mean positions are equal, or all values are on one side.
-    """
+    """Return whether values at or above the median came earlier, on average, than those below."""
     sides = labels(x).tolist() if np.size(x) else []
     high = [i for i, side in enumerate(sides) if side]
     low = [i for i, side in enumerate(sides) if not side]
@@ -138,22 +67,7 @@ def fell(x: ArrayLike) -> bool:
 
 
 def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "exact") -> float:
-    """Return the p-value of the runs test about the median.
-
-    Parameters
-    ----------
-    x : array_like
-        Values.
-    alternative : {"two-sided", "less", "greater"}
-        Too few runs, too many, or twice the smaller of both.
-    method : {"exact", "normal"}
-        Exact fractions, or the normal approximation.
-
-    Returns
-    -------
-    float
-        p-value.
-    """
+    """Return the p-value of the runs test about the median."""
     u, n0, n1 = count_runs(labels(x))
     return runs_p_value(u, n0, n1, alternative=alternative, method=method)
 
@@ -161,24 +75,7 @@ def runs_test(x: ArrayLike, *, alternative: str = "two-sided", method: str = "ex
 def runs_p_value(
     u: int, n_below: int, n_above: int, *, alternative: str = "two-sided", method: str = "exact"
 ) -> float:
-    """Return the p-value of u runs.
-
-    Parameters
-    ----------
-    u : int
-        Number of runs.
-    n_below, n_above : int
-        Number of zeros and ones.
-    alternative : {"two-sided", "less", "greater"}
-        Too few runs, too many, or twice the smaller of both.
-    method : {"exact", "normal"}
-        Exact fractions, or the normal approximation.
-
-    Returns
-    -------
-    float
-        p-value; 1.0 if all values are on one side.
-    """
+    """Return the p-value of u runs."""
     n = n_below + n_above
     if min(n_below, n_above) == 0 or n == 2:
         return 1.0
@@ -202,32 +99,7 @@ def stopping_time(
     bounds: ArrayLike, alpha: float = 1e-3, *, method: str = "exact", alternative: str = "less",
     window: int | None = None, min_bounds: int | None = None, patience: int = 1, fall: bool = True,
 ) -> int | None:  # fmt: skip
-    """Return how many bounds it takes to stop, with a whole runs test after each.
-
-    Parameters
-    ----------
-    bounds : array_like
-        Bounds in order.
-    alpha : float
-        Level of each look.
-    method : {"exact", "normal"}
-        Exact fractions, or the normal approximation.
-    alternative : {"less", "greater", "two-sided"}
-        "less": stop on too few runs.
-    window : int, optional
-        Test the last `window` bounds only.
-    min_bounds : int, optional
-        No stop before so many bounds.
-    patience : int
-        Rejections in a row that stop.
-    fall : bool
-        Whether a rejection counts only if the bounds fell; for alternative "less" only.
-
-    Returns
-    -------
-    int or None
-        Number of bounds at the stop, or None.
-    """
+    """Return how many bounds it takes to stop, with a whole runs test after each."""
     values = np.asarray(bounds, dtype=float)
     streak = 0
     for n in range(1, len(values) + 1):

@@ -22,28 +22,7 @@ def simulate(
     whole: bool = False,
     fall: bool = True,
 ) -> tuple[list[list[float]], list[int | None]]:
-    """Run campaigns over given pools one after the other, the runs test anew after each label.
-
-    Parameters
-    ----------
-    X, y : array_like
-        Inputs, shape (n, d), and labels.
-    pools : array_like of int, shape (runs, N)
-        Rows of each pool; its first point is labelled first, and gives no bound.
-    lengthscale, noise : float
-        Parameters of the process (rbf, amplitude 1, mean 0).
-    alpha : float
-        Level of the runs test.
-    whole : bool
-        Whether to continue past a stop.
-    fall : bool
-        Whether a rejection counts only if the bounds fell.
-
-    Returns
-    -------
-    tuple of lists
-        The bounds of each run, and its number of labels at the stop, or None.
-    """
+    """Run campaigns over given pools one after the other, the runs test anew after each label."""
     inputs, targets = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     found: list[list[float]] = []
     stops: list[int | None] = []

@@ -8,42 +8,14 @@ from fractions import Fraction
 
 
 def window_of(t: int, window: int | None = None) -> int:
-    """Return how many last bounds count after t of them: a fifth, 10 to 20, or the user's own.
-
-    Parameters
-    ----------
-    t : int
-        Number of bounds.
-    window : int, optional
-        A fixed number.
-
-    Returns
-    -------
-    int
-        Number of last bounds.
-    """
+    """Return how many last bounds count after t of them: a fifth, 10 to 20, or the user's own."""
     return min(20, max(10, t // 5)) if window is None else window
 
 
 def movement_left(
     bounds: Sequence[float], horizon: int, *, window: int | None = None
 ) -> list[float]:
-    """Return the share of all movement that is still to come after each bound.
-
-    Parameters
-    ----------
-    bounds : sequence of float
-        Bounds, not negative.
-    horizon : int
-        How many there can be.
-    window : int, optional
-        Number of last bounds that say how labels go on.
-
-    Returns
-    -------
-    list of float
-        One value per bound; NaN where it is not defined.
-    """
+    """Return the share of all movement that is still to come after each bound."""
     sums = [Fraction(0)]  # of the first t bounds, exactly
     for r in bounds:
         sums.append(sums[-1] + Fraction(float(r)))
@@ -63,20 +35,7 @@ def movement_left(
 
 
 def levels(bounds: Sequence[float], *, window: int | None = None) -> list[float]:
-    """Return the mean of the last bounds over its largest value so far, after each bound.
-
-    Parameters
-    ----------
-    bounds : sequence of float
-        Bounds, not negative.
-    window : int, optional
-        Number of last bounds that count.
-
-    Returns
-    -------
-    list of float
-        One value per bound; NaN where it is not defined.
-    """
+    """Return the mean of the last bounds over its largest value so far, after each bound."""
     exact = [Fraction(float(r)) for r in bounds]
     out, peak = [], Fraction(0)
     for t in range(1, len(exact) + 1):
@@ -93,24 +52,7 @@ def levels(bounds: Sequence[float], *, window: int | None = None) -> list[float]
 def still_stop(
     bounds: Sequence[float], share: float, horizon: int, *, window: int | None = None
 ) -> int | None:
-    """Return the number of bounds at which at most `share` is still to come, or None.
-
-    Parameters
-    ----------
-    bounds : sequence of float
-        Bounds, not negative.
-    share : float
-        What may be left.
-    horizon : int
-        How many bounds there can be.
-    window : int, optional
-        Number of last bounds that say how labels go on.
-
-    Returns
-    -------
-    int or None
-        The first t above the window with at most `share` left, or the horizon.
-    """
+    """Return the number of bounds at which at most `share` is still to come, or None."""
     for t, left in enumerate(movement_left(bounds, horizon, window=window), 1):
         if t >= horizon or (t > window_of(t, window) and left <= share):
             return t
