@@ -56,10 +56,15 @@ extensions = [
         "capi",
         "distribution",
         "inputs",
+        "levels",
+        "looks",
         "numpy_seeds",
         "rule",
+        "rule2",
         "runs_test",
+        "state",
         "still",
+        "still2",
         "tracker",
     )
 ]

@@ -1,0 +1,262 @@
+# Deferred looks at the runs test of a growing sequence about its running median.
+#
+# The label of r is 1 if r >= m, m = o[n // 2] the upper middle one of the ordered values o: in exact
+# arithmetic the same as "at or above the median", with nothing to round. Stop at the first n with
+# P(U <= runs) <= level(n) and, with `fall`, values below m that came later, on average, than others.
+#
+# Why no stop is missed. Count runs and places about two neighbouring values v < w now, at n values.
+# 1. With k more values, h = (n + k) // 2 and o the values that are ordered now: at most h of them
+#    are below the new m, and at least h - k + 1 are not above it. So o[h - k] <= m <= o[h].
+# 2. A label that changes takes two runs at most, and a new one at the end takes none. So about a cut
+#    that `flips` old labels away, runs >= runs now - 2 flips. For m > w flips is at most the number
+#    of old values from w to below o[h]; for m < v those from o[h - k] to below v; else it is 0.
+# 3. A stop needs runs <= c(n + k), the critical number at halves, the largest of all splits (the
+#    likelihood ratio is monotone). c may be too large, but never too small (see most_runs).
+# 4. With `fall` it needs sum over those below of (2 place - (n + k - 1)) > 0, and each value that
+#    comes below, or leaves for above, adds at most n + k - 1 to that sum.
+# 5. `near` is the first k at which 2-4 allow a stop about v, w or a new value between them, `far`
+#    that for m < v or m > w. Before both nobody looks; then v and w are counted on, in O(1): a median
+#    that is one of them is tested by its own counts, one beyond them not before `far`. All else is a
+#    new look, which orders the new values and counts again. To look too early is never wrong.
+
+from libc.math cimport INFINITY, sqrt
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from fastal._core.distribution cimport LESS, NORMAL, mean_runs, resolve, runs_cdf
+from fastal._core.distribution cimport runs_p_value, var_runs
+from fastal._core.levels cimport KEPT, Level, critical, level_at, most_runs
+
+
+cdef bint rejects(Looks *s, int64_t runs, int64_t below, int64_t n) noexcept nogil:
+    # P(U <= runs) <= level(n), for so many values below. Taking a zero or a one out of a random
+    # arrangement never adds a run: what does not reject still does not with more runs and fewer
+    # values on both sides (and a level that falls). So one tail some pairs ahead proves more.
+    cdef int64_t above = n - below, ahead
+    cdef double alpha, slack
+    if below == 0:
+        return False
+    if n < KEPT and below == n >> 1:
+        return runs <= critical(s.level, n)
+    alpha = level_at(s.level, n)
+    if resolve(s.level.method, below, above) == NORMAL:
+        return runs_p_value(runs, below, above, LESS, NORMAL, False) <= alpha
+    if runs >= s.safe_runs and below <= s.safe_below and above <= s.safe_above:
+        return False
+    if runs_cdf(runs, below, above) <= alpha:
+        return True
+    # each pair adds at most one to the mean
+    slack = runs - mean_runs(below, above) - s.level.z[0] * sqrt(var_runs(below, above))
+    ahead = <int64_t>min(max(slack, 0.0), <double>n)
+    while ahead and runs_cdf(runs, below + ahead, above + ahead) <= alpha * (1 + 1e-9):
+        ahead >>= 1
+    s.safe_runs, s.safe_below, s.safe_above = runs, below + ahead, above + ahead
+    return False
+
+
+cdef void sort(double *x, int64_t n) noexcept nogil:
+    # Shell's sort with gaps that shrink by 9/4: the new values are few.
+    cdef int64_t gap = 1, i, j
+    cdef double value
+    while gap < n:
+        gap = 9 * gap // 4 + 1
+    while gap > 1:
+        gap = gap * 4 // 9 if gap > 4 else 1
+        for i in range(gap, n):
+            value, j = x[i], i
+            while j >= gap and x[j - gap] > value:
+                x[j] = x[j - gap]
+                j -= gap
+            x[j] = value
+
+
+cdef void order(Looks *s, const double *r, int64_t n) noexcept nogil:
+    # Sort the new values behind the room for all, and merge them from the largest on.
+    cdef double *o = s.ordered
+    cdef double *new = o + s.room
+    cdef int64_t most = (s.room >> 2) + 64, i, j, k
+    while s.n_ordered < n:
+        i, k = s.n_ordered, min(n - s.n_ordered, most)
+        memcpy(new, r + i, k * sizeof(double))
+        sort(new, k)
+        s.n_ordered, j = i + k, k
+        while j:
+            if i and o[i - 1] > new[j - 1]:
+                i -= 1
+                o[i + j] = o[i]
+            else:
+                j -= 1
+                o[i + j] = new[j]
+
+
+cdef int64_t rank(const double *o, int64_t n, double value, bint upto) noexcept nogil:
+    # Number of ordered values below this one, or up to it.
+    cdef int64_t low = 0, middle
+    while low < n:
+        middle = (low + n) >> 1
+        if o[middle] < value or (upto and o[middle] == value):
+            low = middle + 1
+        else:
+            n = middle
+    return low
+
+
+cdef void count(Cut *c, const Looks *s, const double *r, int64_t n, double at) noexcept nogil:
+    cdef int64_t i, runs = 1, places = 0, low, before = r[0] < at
+    for i in range(1, n):
+        low = r[i] < at
+        runs += low ^ before
+        places += i & -low
+        before = low
+    c.at, c.runs, c.places = at, runs, places
+    c.below, c.upto = rank(s.ordered, n, at, False), rank(s.ordered, n, at, True)
+
+
+cdef inline void follow(Cut *c, const double *r, int64_t i) noexcept nogil:
+    # Count value i > 0 too.
+    cdef int64_t low = r[i] < c.at
+    c.runs += low ^ (r[i - 1] < c.at)
+    c.places += i & -low
+    c.below += low
+    c.upto += r[i] <= c.at
+
+
+cdef bint stops(Looks *s, const Cut *c, int64_t n) noexcept nogil:
+    # The median is c.at: do its counts say stop?
+    if s.fall and not 2 * c.places > c.below * (n - 1):
+        return False
+    return c.runs <= most_runs(s.level, n) and rejects(s, c.runs, c.below, n)
+
+
+cdef inline bint possible(const Looks *s, const Cut *c, int64_t most, int64_t n, int64_t flips,
+                          int64_t moved) noexcept nogil:
+    # Points 2 to 4: could so few changes of labels about c make a stop at n values?
+    return c.runs - 2 * flips <= most and (
+        not s.fall or 2 * c.places + (n - 1) * (moved - c.below) > 0)
+
+
+cdef void look_ahead(Looks *s, int64_t n) noexcept nogil:
+    # Point 5: the first number of values at which a stop is possible, and `far`.
+    cdef const double *o = s.ordered
+    cdef Cut *v = s.cuts
+    cdef Cut *w = s.cuts + 1
+    cdef int64_t k = 0, near = 0, longest = (n >> 1) + 64, h, most
+    cdef int64_t high = rank(o, n, o[n >> 1], False), low = high   # values below o[h], o[h - k]
+    while k < longest:
+        k += 1
+        if n + k > s.horizon:
+            k = NEVER - n
+            break
+        h = (n + k) >> 1
+        if h >= n:
+            high = n
+        elif o[h] > o[h - 1]:
+            high = h
+        if h - k < low:
+            low = rank(o, low, o[h - k], False) if h >= k else 0
+        most = most_runs(s.level, n + k)
+        if most < 2:
+            continue
+        if near == 0 and ((h - k < v.upto and possible(s, v, most, n + k, 0, k))
+                          or (h >= w.below and possible(s, w, most, n + k, 0, k))):
+            near = k
+        if h >= w.upto and possible(s, w, most, n + k, high - w.below, h - w.below):
+            break
+        if h - k < v.below and possible(s, v, most, n + k, v.below - low, v.below - low + k):
+            break
+    s.far = n + k
+    s.next_look = n + (near if near else k)
+
+
+cdef bint look(Looks *s, const double *r, int64_t n) noexcept nogil:
+    # Order all, count about the median and its nearer neighbour, and look ahead.
+    cdef Cut *v = s.cuts
+    cdef Cut *w = s.cuts + 1
+    cdef int64_t h = n >> 1, first, end
+    cdef bint upper
+    order(s, r, n)
+    first = rank(s.ordered, n, s.ordered[h], False)
+    end = rank(s.ordered, n, s.ordered[h], True)
+    upper = 0 < first and h - first < end - h
+    count(w if upper else v, s, r, n, s.ordered[h])
+    if upper:
+        count(v, s, r, n, s.ordered[first - 1])
+    elif end < n:
+        count(w, s, r, n, s.ordered[end])
+    else:                               # above all values: one run
+        w.at, w.below, w.upto, w.runs, w.places = INFINITY, n, n, 1, n * (n - 1) // 2
+    s.known = n
+    if stops(s, w if upper else v, n):
+        return True
+    look_ahead(s, n)
+    return False
+
+
+cdef bint looks_stop(Looks *s, const double *r, int64_t n) noexcept nogil:
+    cdef Cut *v = s.cuts
+    cdef Cut *w = s.cuts + 1
+    cdef int64_t h = n >> 1
+    if n > s.horizon:
+        s.next_look = NEVER
+        return False
+    if s.known == 0:
+        return look(s, r, n)
+    while s.known < n:
+        follow(v, r, s.known)
+        follow(w, r, s.known)
+        s.known += 1
+    s.next_look = n + 1
+    if v.below <= h < v.upto:
+        return stops(s, v, n)
+    if w.below <= h < w.upto:
+        return stops(s, w, n)
+    if n < s.far and (h < v.below or w.upto <= h):
+        return False
+    return look(s, r, n)
+
+
+cdef bint looks_now(Looks *s, const double *r, int64_t n) noexcept nogil:
+    cdef Cut c
+    if n < s.level.first or n > s.horizon:
+        return False
+    order(s, r, n)
+    count(&c, s, r, n, s.ordered[n >> 1])
+    return stops(s, &c, n)
+
+
+cdef void looks_start(Looks *s, Level *level, bint fall, int64_t horizon) noexcept nogil:
+    s.level, s.fall = level, fall
+    s.horizon = min(horizon, MOST_VALUES) if horizon else MOST_VALUES
+    s.next_look = level.first
+    s.n_ordered = s.known = s.far = 0
+    s.safe_runs, s.safe_below, s.safe_above = 0, 0, 0
+
+
+cdef bint looks_reserve(Looks *s, int64_t room) noexcept nogil:
+    cdef double *moved
+    if room <= s.room:
+        return True
+    moved = <double *>realloc(s.ordered, (room + (room >> 2) + 64) * sizeof(double))
+    if moved == NULL:
+        return False
+    s.ordered, s.room = moved, room
+    return True
+
+
+cdef bint looks_copy(Looks *to, const Looks *s) noexcept nogil:
+    cdef double *ordered
+    cdef int64_t room
+    if not looks_reserve(to, s.n_ordered):
+        return False
+    ordered, room = to.ordered, to.room
+    to[0] = s[0]
+    to.ordered, to.room = ordered, room
+    if s.n_ordered:
+        memcpy(ordered, s.ordered, s.n_ordered * sizeof(double))
+    return True
+
+
+cdef void looks_free(Looks *s) noexcept nogil:
+    free(s.ordered)
+    s.ordered, s.room = NULL, 0

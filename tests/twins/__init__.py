@@ -1,0 +1,1 @@
+"""Slow twins: the definitions, NumPy and the standard library only."""
