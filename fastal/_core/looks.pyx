@@ -29,6 +29,10 @@ from fastal._core.distribution cimport runs_p_value, var_runs
 from fastal._core.levels cimport KEPT, Level, critical, level_at, most_runs
 
 
+cdef enum:
+    SOON = 2                    # values; a neighbour's counts may spare a look after so few
+
+
 cdef bint rejects(Looks *s, int64_t runs, int64_t below, int64_t n) noexcept nogil:
     # P(U <= runs) <= level(n), for so many values below. Taking a zero or a one out of a random
     # arrangement never adds a run: what does not reject still does not with more runs and fewer
@@ -55,39 +59,30 @@ cdef bint rejects(Looks *s, int64_t runs, int64_t below, int64_t n) noexcept nog
     return False
 
 
-cdef void sort(double *x, int64_t n) noexcept nogil:
-    # Shell's sort with gaps that shrink by 9/4: the new values are few.
-    cdef int64_t gap = 1, i, j
+cdef void sort(const double *new, int64_t n, double *x) noexcept nogil:
+    # Into x: few by their ranks, without a branch; more by insertion, beyond 128 in Shell's way.
+    cdef int64_t gap = 1, i, j, k
     cdef double value
-    while gap < n:
-        gap = 9 * gap // 4 + 1
-    while gap > 1:
-        gap = gap * 4 // 9 if gap > 4 else 1
+    if n <= 16:
+        for i in range(n):
+            k, value = 0, new[i]
+            for j in range(i):
+                k += new[j] <= value
+            for j in range(i + 1, n):
+                k += new[j] < value
+            x[k] = value
+        return
+    memcpy(x, new, n * sizeof(double))
+    while 128 * gap < n:
+        gap = 4 * gap + 1
+    while gap:
         for i in range(gap, n):
-            value, j = x[i], i
+            j, value = i, x[i]
             while j >= gap and x[j - gap] > value:
                 x[j] = x[j - gap]
                 j -= gap
             x[j] = value
-
-
-cdef void order(Looks *s, const double *r, int64_t n) noexcept nogil:
-    # Sort the new values behind the room for all, and merge them from the largest on.
-    cdef double *o = s.ordered
-    cdef double *new = o + s.room
-    cdef int64_t most = (s.room >> 2) + 64, i, j, k
-    while s.n_ordered < n:
-        i, k = s.n_ordered, min(n - s.n_ordered, most)
-        memcpy(new, r + i, k * sizeof(double))
-        sort(new, k)
-        s.n_ordered, j = i + k, k
-        while j:
-            if i and o[i - 1] > new[j - 1]:
-                i -= 1
-                o[i + j] = o[i]
-            else:
-                j -= 1
-                o[i + j] = new[j]
+        gap = gap >> 2
 
 
 cdef int64_t rank(const double *o, int64_t n, double value, bint upto) noexcept nogil:
@@ -102,15 +97,33 @@ cdef int64_t rank(const double *o, int64_t n, double value, bint upto) noexcept 
     return low
 
 
+cdef void order(Looks *s, const double *r, int64_t n) noexcept nogil:
+    # Sort the new values behind the room for all, and merge them from the largest on.
+    cdef double *o = s.ordered
+    cdef double *new = o + s.room
+    cdef int64_t most = (s.room >> 2) + 64, i, j
+    while s.n_ordered < n:
+        i, j = s.n_ordered, min(n - s.n_ordered, most)
+        sort(r + i, j, new)
+        s.n_ordered = i + j
+        while j:
+            j -= 1
+            while i and o[i - 1] > new[j]:
+                i -= 1
+                o[i + j + 1] = o[i]
+            o[i + j] = new[j]
+
+
 cdef void count(Cut *c, const Looks *s, const double *r, int64_t n, double at) noexcept nogil:
-    cdef int64_t i, runs = 1, places = 0, low, before = r[0] < at
+    cdef int64_t low, before = r[0] < at, below = before, runs = 1, later = 0, i
     for i in range(1, n):
         low = r[i] < at
         runs += low ^ before
-        places += i & -low
+        later += below                  # for each value below, how many places are behind it
+        below += low
         before = low
-    c.at, c.runs, c.places = at, runs, places
-    c.below, c.upto = rank(s.ordered, n, at, False), rank(s.ordered, n, at, True)
+    c.at, c.runs, c.below, c.places = at, runs, below, below * (n - 1) - later
+    c.upto = rank(s.ordered, n, at, True)
 
 
 cdef inline void follow(Cut *c, const double *r, int64_t i) noexcept nogil:
@@ -170,25 +183,26 @@ cdef void look_ahead(Looks *s, int64_t n) noexcept nogil:
 
 
 cdef bint look(Looks *s, const double *r, int64_t n) noexcept nogil:
-    # Order all, count about the median and its nearer neighbour, and look ahead.
+    # Order all, count about the median, and look ahead; where that is not far, also count about its
+    # nearer neighbour. Until then v and w are the same.
     cdef Cut *v = s.cuts
     cdef Cut *w = s.cuts + 1
-    cdef int64_t h = n >> 1, first, end
-    cdef bint upper
+    cdef int64_t h = n >> 1
     order(s, r, n)
-    first = rank(s.ordered, n, s.ordered[h], False)
-    end = rank(s.ordered, n, s.ordered[h], True)
-    upper = 0 < first and h - first < end - h
-    count(w if upper else v, s, r, n, s.ordered[h])
-    if upper:
-        count(v, s, r, n, s.ordered[first - 1])
-    elif end < n:
-        count(w, s, r, n, s.ordered[end])
+    s.known = n
+    count(v, s, r, n, s.ordered[h])
+    w[0] = v[0]
+    if stops(s, v, n):
+        return True
+    look_ahead(s, n)
+    if s.next_look > n + SOON:
+        return False
+    if 0 < v.below and h - v.below < v.upto - h:
+        count(v, s, r, n, s.ordered[v.below - 1])
+    elif v.upto < n:
+        count(w, s, r, n, s.ordered[v.upto])
     else:                               # above all values: one run
         w.at, w.below, w.upto, w.runs, w.places = INFINITY, n, n, 1, n * (n - 1) // 2
-    s.known = n
-    if stops(s, w if upper else v, n):
-        return True
     look_ahead(s, n)
     return False
 
