@@ -29,6 +29,9 @@ from fastal._core.distribution cimport runs_p_value, var_runs
 from fastal._core.levels cimport KEPT, Level, critical, level_at, most_runs
 
 
+cdef extern from "count_runs.h" nogil:
+    void count_runs(const double *r, int64_t n, double at, int64_t *runs, int64_t *places)
+
 cdef enum:
     SOON = 2                    # values; a neighbour's counts may spare a look after so few
 
@@ -115,15 +118,8 @@ cdef void order(Looks *s, const double *r, int64_t n) noexcept nogil:
 
 
 cdef void count(Cut *c, const Looks *s, const double *r, int64_t n, double at) noexcept nogil:
-    cdef int64_t low, before = r[0] < at, below = before, runs = 1, later = 0, i
-    for i in range(1, n):
-        low = r[i] < at
-        runs += low ^ before
-        later += below                  # for each value below, how many places are behind it
-        below += low
-        before = low
-    c.at, c.runs, c.below, c.places = at, runs, below, below * (n - 1) - later
-    c.upto = rank(s.ordered, n, at, True)
+    c.at, c.below, c.upto = at, rank(s.ordered, n, at, False), rank(s.ordered, n, at, True)
+    count_runs(r, n, at, &c.runs, &c.places)
 
 
 cdef inline void follow(Cut *c, const double *r, int64_t i) noexcept nogil:
