@@ -13,7 +13,7 @@ from fastal._core.distribution cimport (
 )
 
 cdef enum:
-    EXACT_BELOW = 1024          # fewer values than this: critical numbers; else bounds of them
+    EXACT_BELOW = 512           # fewer values than this: critical numbers; else bounds of them
 
 
 cdef double level_at(const Level *level, int64_t n) noexcept nogil:

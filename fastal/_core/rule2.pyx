@@ -46,6 +46,19 @@ from fastal._core.state cimport (
 )
 from fastal._core.still2 cimport still_level, still_start
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define prefetch(p) __builtin_prefetch(p, 1)
+    #else
+    #define prefetch(p)
+    #endif
+    """
+    void prefetch(void *p) noexcept nogil
+
+cdef enum:
+    AHEAD = 6                   # streams whose next place is fetched beforehand
+
 NO_HORIZON_TEXT = (
     "`horizon` must be given, got None: how many labels you could buy at most, counted in bounds; "
     "`learn`, `ActiveLearner` and `simulate` fill it in from the pool"
@@ -418,6 +431,8 @@ cdef class Streams:
             if short_of < 0:
                 for i in range(self.streams.n):
                     s = &self.streams.states[i]
+                    if i + AHEAD < self.streams.n:
+                        prefetch(s[AHEAD].values + s[AHEAD].n)
                     if where[i]:
                         state_push(s, values[i])
                     stopped[i] = s.stopped_at > 0
