@@ -1,23 +1,22 @@
 # Deferred looks at the runs test of a growing sequence about its running median.
 #
-# The label of r is 1 if r >= m, m = o[n // 2] the upper middle one of the ordered values o: in exact
-# arithmetic the same as "at or above the median", with nothing to round. Stop at the first n with
-# P(U <= runs) <= level(n) and, with `fall`, values below m that came later, on average, than others.
+# The label of r is 1 if r >= m, m = o[n // 2] the upper middle one of the ordered values o: in
+# exact arithmetic the same as "at or above the median", with nothing to round. Stop at the first n
+# with P(U <= runs) <= level(n) and, with `fall`, values below m that came later than the others.
 #
-# Why no stop is missed. Count runs and places about two neighbouring values v < w now, at n values.
-# 1. With k more values, h = (n + k) // 2 and o the values that are ordered now: at most h of them
-#    are below the new m, and at least h - k + 1 are not above it. So o[h - k] <= m <= o[h].
-# 2. A label that changes takes two runs at most, and a new one at the end takes none. So about a cut
-#    that `flips` old labels away, runs >= runs now - 2 flips. For m > w flips is at most the number
-#    of old values from w to below o[h]; for m < v those from o[h - k] to below v; else it is 0.
+# Why no stop is missed. At n values, runs and places about two neighbouring values v <= w are known.
+# 1. With k more values, h = (n + k) // 2, and o as ordered now: at most h old values are below the
+#    new m, and at least h - k + 1 are not above it. So o[h - k] <= m <= o[h].
+# 2. A label that changes takes two runs at most, a new one at the end none: runs about m are at
+#    least those about v or w less twice the old labels between. For m > w these are the values from
+#    w to below o[h], for m < v those from o[h - k] to below v; else there are none.
 # 3. A stop needs runs <= c(n + k), the critical number at halves, the largest of all splits (the
-#    likelihood ratio is monotone). c may be too large, but never too small (see most_runs).
-# 4. With `fall` it needs sum over those below of (2 place - (n + k - 1)) > 0, and each value that
+#    likelihood ratio is monotone). c may be too large, but never too small (levels.pyx).
+# 4. With `fall`, 2 place - (n + k - 1) of those below m must sum to more than 0. Each value that
 #    comes below, or leaves for above, adds at most n + k - 1 to that sum.
-# 5. `near` is the first k at which 2-4 allow a stop about v, w or a new value between them, `far`
-#    that for m < v or m > w. Before both nobody looks; then v and w are counted on, in O(1): a median
-#    that is one of them is tested by its own counts, one beyond them not before `far`. All else is a
-#    new look, which orders the new values and counts again. To look too early is never wrong.
+# 5. `near` is the first k at which 2-4 allow a stop at v, at w or between them, `far` that beyond
+#    them. Before both nobody looks; then v and w are counted on, in O(1): a median that is one of
+#    them has its exact counts, one beyond waits for `far`. Else a new look orders and counts all.
 
 from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int64_t
@@ -27,7 +26,7 @@ from libc.string cimport memcpy
 from fastal._core.distribution cimport LESS, NORMAL, mean_runs, resolve, runs_cdf
 from fastal._core.distribution cimport runs_p_value, var_runs
 from fastal._core.levels cimport KEPT, Level, critical, level_at, most_runs
-
+from fastal._core.numeric cimport rank, sort
 
 cdef extern from "count_runs.h" nogil:
     void count_runs(const double *r, int64_t n, double at, int64_t *runs, int64_t *places)
@@ -60,44 +59,6 @@ cdef bint rejects(Looks *s, int64_t runs, int64_t below, int64_t n) noexcept nog
         ahead >>= 1
     s.safe_runs, s.safe_below, s.safe_above = runs, below + ahead, above + ahead
     return False
-
-
-cdef void sort(const double *new, int64_t n, double *x) noexcept nogil:
-    # Into x: few by their ranks, without a branch; more by insertion, beyond 128 in Shell's way.
-    cdef int64_t gap = 1, i, j, k
-    cdef double value
-    if n <= 16:
-        for i in range(n):
-            k, value = 0, new[i]
-            for j in range(i):
-                k += new[j] <= value
-            for j in range(i + 1, n):
-                k += new[j] < value
-            x[k] = value
-        return
-    memcpy(x, new, n * sizeof(double))
-    while 128 * gap < n:
-        gap = 4 * gap + 1
-    while gap:
-        for i in range(gap, n):
-            j, value = i, x[i]
-            while j >= gap and x[j - gap] > value:
-                x[j] = x[j - gap]
-                j -= gap
-            x[j] = value
-        gap = gap >> 2
-
-
-cdef int64_t rank(const double *o, int64_t n, double value, bint upto) noexcept nogil:
-    # Number of ordered values below this one, or up to it.
-    cdef int64_t low = 0, middle
-    while low < n:
-        middle = (low + n) >> 1
-        if o[middle] < value or (upto and o[middle] == value):
-            low = middle + 1
-        else:
-            n = middle
-    return low
 
 
 cdef void order(Looks *s, const double *r, int64_t n) noexcept nogil:

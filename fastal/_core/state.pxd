@@ -1,5 +1,5 @@
-# When to stop, as compiled code sees it: a tree of rules over one sequence of bounds. Plain C types;
-# nothing here needs the GIL, nothing raises. A state belongs to one thread at a time.
+# When to stop, as compiled code sees it: a tree of rules over one sequence of bounds. Plain C
+# types; nothing needs the GIL, nothing raises. A state belongs to one thread at a time.
 
 from libc.stdint cimport int64_t
 

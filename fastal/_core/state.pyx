@@ -5,13 +5,12 @@
 
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 from fastal._core.looks cimport (
     MOST_VALUES,
     NEVER,
-    Looks,
     looks_copy,
     looks_free,
     looks_now,
@@ -224,7 +223,6 @@ cdef void state_like(State *s, Part *parts, const State *like) noexcept nogil:
 
 
 cdef bint state_copy(State *s, Part *parts, const State *old) noexcept nogil:
-    cdef Looks *looks
     cdef int i
     state_like(s, parts, old)
     if not state_reserve(s, old.n):
