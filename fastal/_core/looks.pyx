@@ -4,7 +4,7 @@
 # exact arithmetic the same as "at or above the median", with nothing to round. Stop at the first n
 # with P(U <= runs) <= level(n) and, with `fall`, values below m that came later than the others.
 #
-# Why no stop is missed. At n values, runs and places about two neighbouring values v <= w are known.
+# Why no stop is missed. At n values, runs and places about two neighbours v <= w are known.
 # 1. With k more values, h = (n + k) // 2, and o as ordered now: at most h old values are below the
 #    new m, and at least h - k + 1 are not above it. So o[h - k] <= m <= o[h].
 # 2. A label that changes takes two runs at most, a new one at the end none: runs about m are at

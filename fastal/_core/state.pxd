@@ -50,8 +50,8 @@ cdef extern from *:
     """
     const double ROUNDING "FASTAL_ROUNDING"     # a bound of our own models may be so far below 0
 
-# state_push: 1 = it has stopped, now or before; 0 = not; or one of the numbers above, and then all is
-#             as it was before.
+# state_push: 1 = it has stopped, now or before; 0 = not; or one of the numbers above, and then all
+#             is as it was before.
 # state_reserve: False when there is no memory for n bounds; then all is as before.
 # state_run_to: decide on the values up to n, all there, as if they came one by one.
 # state_replace: all bounds under a new fit; there is room for them.
@@ -77,8 +77,8 @@ cdef bint state_copy(State *s, Part *parts, const State *old) noexcept nogil
 cdef void state_free(State *s) noexcept nogil
 
 # Many streams under one rule, for Numba, C and Cython. streams_new: NULL when there is no memory;
-# the levels of `like` are borrowed. All others take NULL, and a stream i that there is not: NO_STATE,
-# 0, NaN. streams_push also asks for its memory; a stream without any is as it was.
+# the levels of `like` are borrowed. All others take NULL, and a stream i that there is not: they
+# return NO_STATE, 0 or NaN.
 cdef struct Streams_:
     int64_t n
     State *states
