@@ -71,6 +71,7 @@ cdef int64_t state_stop_of(const State *s, int i) noexcept nogil
 cdef void state_conclude(State *s) noexcept nogil
 cdef void state_find_open(State *s) noexcept nogil
 cdef Part *state_still(State *s) noexcept nogil
+cdef int64_t state_stopped_at(const State *s) noexcept nogil
 cdef double state_left(State *s) noexcept nogil
 cdef void state_like(State *s, Part *parts, const State *like) noexcept nogil
 cdef bint state_copy(State *s, Part *parts, const State *old) noexcept nogil

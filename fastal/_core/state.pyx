@@ -197,6 +197,10 @@ cdef Part *state_still(State *s) noexcept nogil:
     return NULL
 
 
+cdef int64_t state_stopped_at(const State *s) noexcept nogil:
+    return s.stopped_at
+
+
 cdef double state_left(State *s) noexcept nogil:
     cdef Part *p = state_still(s)
     return still_left(&p.facts.still) if p != NULL else NAN

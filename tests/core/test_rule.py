@@ -1,10 +1,14 @@
 """One compiled rule, whatever it is made of: against a twin that keeps settings, bounds and fits."""
 
 import copy
+import ctypes
+import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numba.extending import get_cython_function_address
 from twins.rule import Twin
 
 from fastal._core.rule2 import Rule, Streams, stopping_times
@@ -132,6 +136,54 @@ def test_streams_and_stopping_times_are_single_rules(spec):
         assert rule.stopped_at == max(at, 0)
     stopping_times(np.empty((3, 0)), like, times[:3])
     assert times[:3].tolist() == [-1] * 3
+
+
+def test_rows_are_shared_out_among_threads():
+    rows = np.random.default_rng(0).random((400, 300))
+    rows[::2, :20] += 1
+    like = Rule(("runs", 0.0123, 0, False, True, 0))  # a level whose table nobody has filled
+    one, many = (np.empty(len(rows), dtype=np.int64) for _ in range(2))
+    with ThreadPoolExecutor(4) as pool:
+        parts = [slice(i, i + 50) for i in range(0, 400, 50)]
+        list(pool.map(lambda part: stopping_times(rows[part], like, many[part]), parts))
+    stopping_times(rows, like, one)
+    assert (one == many).all()
+    assert 0 < (one > 0).sum() < 400
+
+
+def c_function(name, returns, *takes):
+    address = get_cython_function_address("fastal._core.state", name)
+    return ctypes.CFUNCTYPE(returns, *takes)(address)
+
+
+def test_the_c_functions():
+    many, i, r = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+    new = c_function("streams_new", many, many, i)
+    push = c_function("streams_push", ctypes.c_int, many, i, r)
+    stopped_at = c_function("streams_stopped_at", i, many, i)
+    left = c_function("streams_left", r, many, i)
+    reset = c_function("streams_reset", None, many, i)
+    free = c_function("streams_free", None, many)
+
+    like = Rule(("any", RUNS, ("still", 0.1, 200)))
+    streams = new(like.lend(), 3)
+    like.take_back()
+    x = np.random.default_rng(1).random(80) + 2 * (np.arange(80) < 20)
+    assert [push(streams, 1, value) for value in x.tolist()] == [like.push(value) for value in x]
+    assert [stopped_at(streams, j) for j in range(3)] == [0, like.stopped_at, 0]
+    assert like.stopped_at > 0
+    assert left(streams, 1) == like.left
+    reset(streams, 1)
+    assert stopped_at(streams, 1) == 0
+    assert [push(streams, j, 1.0) for j in (-1, 0, 2, 3)] == [-3, 0, 0, -3]
+    assert [push(streams, 0, value) for value in (math.nan, math.inf, -1.0)] == [-2, -2, -4]
+    free(streams)
+    assert (push(None, 0, 1.0), stopped_at(None, 0), new(None, 3), new(like.lend(), -1)) == (
+        -3, 0, None, None
+    )  # fmt: skip
+    assert math.isnan(left(None, 0))
+    reset(None, 0)
+    free(None)
 
 
 def test_a_refused_bound_changes_nothing():
