@@ -238,7 +238,8 @@ cdef class Rule:
             memcpy(self.state.values, &values[0], values.nbytes)
         self.state.n, self.state.held = values.shape[0], held
         for i in range(self.state.n_parts):
-            self.state.parts[i].stopped_at = stops[i]
+            if self.state.parts[i].kind < ANY:
+                self.state.parts[i].stopped_at = stops[i]
         state_conclude(&self.state)
         if stopped_at:
             self.state.stopped_at, self.state.wake = stopped_at, NEVER

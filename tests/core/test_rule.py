@@ -2,15 +2,21 @@
 
 import copy
 import ctypes
+import gc
 import math
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.extending import get_cython_function_address
 from twins.rule import Twin
 
+import fastal
 from fastal._core.rule2 import Rule, Streams, stopping_times
 
 RUNS = ("runs", 0.05, 0, False, True, 0)
@@ -306,3 +312,94 @@ def test_a_rule_is_small_and_copied_by_copy():
     assert rule.nbytes < 1500
     with pytest.raises(TypeError):
         copy.deepcopy(rule)
+
+
+SCARCE = """
+import resource
+import numpy as np
+from fastal._core.rule2 import Rule, Streams, stopping_times
+spec = ("any", ("runs", 1e-9, 0, False, True, 0), ("still", 1e-9, 2**40))
+first = np.random.default_rng(0).random(1000)
+rule, streams = Rule(spec), Streams(Rule(spec), 4)
+rule.extend(first)
+more, rows = first.repeat(2000), first.repeat(20_000).reshape(1, -1)
+all_of, four = np.ones(4, np.uint8), np.empty(4, np.uint8)
+def state():
+    kept = np.empty(rule.n)
+    rule.bounds(kept)
+    return kept.tolist(), rule.stops, rule.says, rule.left
+before, pushed = state(), 0
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+_, most = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + 20_000_000, most))
+out = np.empty(1, np.int64)
+for take in (
+    lambda: rule.extend(more),
+    lambda: rule.replace(more, True),
+    lambda: Streams(rule, 10**6),
+    lambda: stopping_times(rows, rule, out),
+):
+    try:
+        take()
+        print("taken")
+    except MemoryError as error:
+        print(error)
+try:
+    while pushed < 10**7:
+        streams.push(np.full(4, pushed % 7.0), all_of, four)
+        pushed += 1
+    print("taken")
+except MemoryError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+assert state() == before
+assert [streams.n_bounds(i) for i in range(4)] == [pushed] * 4
+streams.push(np.ones(4), all_of, four)
+rule.extend(more)
+assert rule.n == 2_001_000
+print("as before")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is read from /proc")
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan needs all addresses"
+)
+def test_out_of_memory_nothing_is_half_taken():
+    path = str(Path(fastal.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SCARCE],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    *errors, last = done.stdout.splitlines()
+    assert last == "as before"
+    assert len(errors) == 5
+    assert all(error.startswith("no memory for") for error in errors)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is read from /proc")
+def test_nothing_grows():
+    def work(n):
+        x = np.random.default_rng(0).random(60)
+        like = Rule(("any", RUNS, ("still", 0.01, 1000)))
+        for _ in range(n):
+            rule = like.copy()
+            rule.extend(x)
+            rule.replace(x, True)
+            rule.reset()
+            with pytest.raises(ValueError, match="finite"):
+                rule.push(np.nan)
+            Streams(rule, 2).push(x[:2], np.ones(2, np.uint8), np.empty(2, np.uint8))
+
+    def resident():
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    work(1000)
+    before = resident()
+    work(5000)
+    assert resident() - before < 1_000_000  # of 5 MB, were one copy lost each time
