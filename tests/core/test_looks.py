@@ -195,3 +195,14 @@ def test_long_streams_stop_where_a_new_count_says_so(kind, fall):
             assert rule.stopped_at == says * n
             if says:
                 break
+
+
+@pytest.mark.parametrize("method", ["exact", "normal"])
+@pytest.mark.parametrize("alpha", [*sorted(set(LEVELS)), 1e-4, 0.02, 0.1, 0.5, 0.999])
+def test_halves_have_the_largest_critical_number(alpha, method):
+    # what point 3 of the argument in looks.pyx rests on
+    longest = 128
+    counts = fast_looks.table(longest, alpha, method, False)
+    for n in range(2, longest + 1):
+        splits = counts[np.arange(n + 1), n - np.arange(n + 1)]
+        assert splits.max() == splits[n // 2]

@@ -17,6 +17,8 @@ from numba.extending import get_cython_function_address
 from twins.rule import Twin
 
 import fastal
+from fastal._core import symbols
+from fastal._core.jit import jit
 from fastal._core.rule2 import Rule, Streams, stopping_times
 
 RUNS = ("runs", 0.05, 0, False, True, 0)
@@ -190,6 +192,25 @@ def test_the_c_functions():
     assert math.isnan(left(None, 0))
     reset(None, 0)
     free(None)
+
+
+@jit
+def from_numba(rule, streams, x):
+    stops = 0
+    for r in x:
+        stops += symbols.state_push(rule, r) == symbols.streams_push(streams, 1, r)
+    return stops, symbols.state_stopped_at(rule), symbols.streams_stopped_at(streams, 1)
+
+
+def test_compiled_loops_push_into_what_python_lends():
+    x = np.random.default_rng(1).random(80) + 2 * (np.arange(80) < 20)
+    plain, rule, streams = Rule(RUNS), Rule(RUNS), Streams(Rule(RUNS), 2)
+    at = plain.extend(x)
+    assert from_numba(rule.lend(), streams.lend(), x) == (80, at, at)
+    rule.take_back()
+    streams.take_back()
+    assert (rule.stopped_at, taken(rule).tolist()) == (at, x.tolist())
+    assert [streams.n_bounds(i) for i in range(2)] == [0, 80]
 
 
 def test_a_refused_bound_changes_nothing():
