@@ -24,9 +24,9 @@ from fastal._core.state cimport (
     ROUNDING,
     RUNS,
     STILL,
+    Arena,
     Part,
     State,
-    Streams_,
     state_conclude,
     state_copy,
     state_find_open,
@@ -65,10 +65,6 @@ NO_HORIZON_TEXT = (
 )
 
 
-# ---------------------------------------------------------------------------------------------
-# For Python
-# ---------------------------------------------------------------------------------------------
-
 cdef class SharedLevel:
     """A level and its critical numbers, shared by all rules that have it."""
 
@@ -104,7 +100,7 @@ cdef int fill_parts(State *s, int i, tuple spec, list levels) except -1:
     kind = spec[0]
     if kind == "runs":
         _, number, method, falling, fall, horizon = spec
-        if not (0 < number <= 1 and AUTO <= method <= NORMAL and horizon >= 0):
+        if not (0 < number < 1 and AUTO <= method <= NORMAL and horizon >= 0):
             raise ValueError(f"no rule: {spec}")
         shared = shared_level(number, method, bool(falling))
         levels.append(shared)
@@ -387,7 +383,7 @@ cdef class Streams:
         Number of streams.
     """
 
-    cdef Streams_ *streams
+    cdef Arena *streams
     cdef Rule like              # it owns the levels
     cdef bint busy
 

@@ -80,14 +80,14 @@ cdef void state_free(State *s) noexcept nogil
 # Many streams under one rule, for Numba, C and Cython. streams_new: NULL when there is no memory;
 # the levels of `like` are borrowed. All others take NULL, and a stream i that there is not: they
 # return NO_STATE, 0 or NaN.
-cdef struct Streams_:
+cdef struct Arena:
     int64_t n
     State *states
     Part *parts
 
-cdef Streams_ *streams_new(const State *like, int64_t n) noexcept nogil
-cdef int streams_push(Streams_ *streams, int64_t i, double r) noexcept nogil
-cdef int64_t streams_stopped_at(const Streams_ *streams, int64_t i) noexcept nogil
-cdef double streams_left(Streams_ *streams, int64_t i) noexcept nogil
-cdef void streams_reset(Streams_ *streams, int64_t i) noexcept nogil
-cdef void streams_free(Streams_ *streams) noexcept nogil
+cdef Arena *streams_new(const State *like, int64_t n) noexcept nogil
+cdef int streams_push(Arena *streams, int64_t i, double r) noexcept nogil
+cdef int64_t streams_stopped_at(const Arena *streams, int64_t i) noexcept nogil
+cdef double streams_left(Arena *streams, int64_t i) noexcept nogil
+cdef void streams_reset(Arena *streams, int64_t i) noexcept nogil
+cdef void streams_free(Arena *streams) noexcept nogil

@@ -248,12 +248,12 @@ cdef bint state_copy(State *s, Part *parts, const State *old) noexcept nogil:
 # Many of them
 # ---------------------------------------------------------------------------------------------
 
-cdef Streams_ *streams_new(const State *like, int64_t n) noexcept nogil:
-    cdef Streams_ *streams
+cdef Arena *streams_new(const State *like, int64_t n) noexcept nogil:
+    cdef Arena *streams
     cdef int64_t i
     if like == NULL or n < 0 or n > MOST_VALUES:
         return NULL
-    streams = <Streams_ *>calloc(1, sizeof(Streams_))
+    streams = <Arena *>calloc(1, sizeof(Arena))
     if streams == NULL:
         return NULL
     streams.states = <State *>calloc(max(n, 1), sizeof(State))
@@ -267,28 +267,28 @@ cdef Streams_ *streams_new(const State *like, int64_t n) noexcept nogil:
     return streams
 
 
-cdef inline bint there(const Streams_ *streams, int64_t i) noexcept nogil:
+cdef inline bint there(const Arena *streams, int64_t i) noexcept nogil:
     return streams != NULL and 0 <= i < streams.n
 
 
-cdef int streams_push(Streams_ *streams, int64_t i, double r) noexcept nogil:
+cdef int streams_push(Arena *streams, int64_t i, double r) noexcept nogil:
     return state_push(&streams.states[i], r) if there(streams, i) else NO_STATE
 
 
-cdef int64_t streams_stopped_at(const Streams_ *streams, int64_t i) noexcept nogil:
+cdef int64_t streams_stopped_at(const Arena *streams, int64_t i) noexcept nogil:
     return streams.states[i].stopped_at if there(streams, i) else 0
 
 
-cdef double streams_left(Streams_ *streams, int64_t i) noexcept nogil:
+cdef double streams_left(Arena *streams, int64_t i) noexcept nogil:
     return state_left(&streams.states[i]) if there(streams, i) else NAN
 
 
-cdef void streams_reset(Streams_ *streams, int64_t i) noexcept nogil:
+cdef void streams_reset(Arena *streams, int64_t i) noexcept nogil:
     if there(streams, i):
         state_reset(&streams.states[i])
 
 
-cdef void streams_free(Streams_ *streams) noexcept nogil:
+cdef void streams_free(Arena *streams) noexcept nogil:
     cdef int64_t i
     if streams == NULL:
         return

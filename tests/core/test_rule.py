@@ -239,6 +239,7 @@ def test_a_refused_bound_changes_nothing():
     "spec",
     [
         ("runs", 0, 0, False, True, 0),
+        ("runs", 1, 0, False, True, 0),
         ("runs", 0.1, 3, False, True, 0),
         ("runs", 0.1, 0, False, True, -1),
         ("still", 1.0, 0),
