@@ -32,7 +32,7 @@ cdef inline void sort(const double *new, int64_t n, double *x) noexcept nogil:
     # Into x: few by their ranks, without a branch; more by insertion, beyond 128 in Shell's way.
     cdef int64_t gap = 1, i, j, k
     cdef double value
-    if n <= 16:
+    if n <= 24:
         for i in range(n):
             k, value = 0, new[i]
             for j in range(i):

@@ -57,7 +57,20 @@ cdef extern from *:
     void prefetch(void *p) noexcept nogil
 
 cdef enum:
-    AHEAD = 6                   # streams whose next place is fetched beforehand
+    AHEAD = 8                   # streams that are fetched beforehand
+
+
+cdef inline void fetch(State *s) noexcept nogil:
+    # What the next push of a stream will need.
+    cdef int64_t i
+    prefetch(s.values + s.n)
+    if s.n + 1 >= s.wake:
+        prefetch(s.parts)
+        prefetch(<char *>s.parts + 64)
+        prefetch(<char *>s.parts + 128)
+        for i in range(0, min(s.n, 64), 8):
+            prefetch(s.values + i)
+
 
 NO_HORIZON_TEXT = (
     "`horizon` must be given, got None: how many labels you could buy at most, counted in bounds; "
@@ -429,7 +442,7 @@ cdef class Streams:
                 for i in range(self.streams.n):
                     s = &self.streams.states[i]
                     if i + AHEAD < self.streams.n:
-                        prefetch(s[AHEAD].values + s[AHEAD].n)
+                        fetch(s + AHEAD)
                     if where[i]:
                         state_push(s, values[i])
                     stopped[i] = s.stopped_at > 0
