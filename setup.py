@@ -44,7 +44,7 @@ extensions = [
     Extension(
         f"fastal._core.{name}",
         [f"fastal/_core/{name}.{'c' if name == SHARED else 'pyx'}"],
-        include_dirs=["fastal/include"],
+        include_dirs=["fastal/include", "fastal/_core"],
         extra_compile_args=[*FLAGS, *SANITIZERS, *(["-g"] if SANITIZED else [])],
         extra_link_args=SANITIZERS,
     )
@@ -55,10 +55,15 @@ extensions = [
         "capi",
         "distribution",
         "inputs",
+        "levels",
+        "looks",
         "numpy_seeds",
         "rule",
+        "rule2",
         "runs_test",
+        "state",
         "still",
+        "still2",
         "tracker",
     )
 ]

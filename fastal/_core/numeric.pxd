@@ -2,6 +2,7 @@
 
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 
 cdef inline double midpoint(double a, double b) noexcept nogil:
@@ -25,3 +26,41 @@ cdef inline int64_t first_not_finite(const double *x, int64_t n) noexcept nogil:
     while isfinite(x[i]):
         i += 1
     return i
+
+
+cdef inline void sort(const double *new, int64_t n, double *x) noexcept nogil:
+    # Into x: few by their ranks, without a branch; more by insertion, beyond 128 in Shell's way.
+    cdef int64_t gap = 1, i, j, k
+    cdef double value
+    if n <= 24:
+        for i in range(n):
+            k, value = 0, new[i]
+            for j in range(i):
+                k += new[j] <= value
+            for j in range(i + 1, n):
+                k += new[j] < value
+            x[k] = value
+        return
+    memcpy(x, new, n * sizeof(double))
+    while 128 * gap < n:
+        gap = 4 * gap + 1
+    while gap:
+        for i in range(gap, n):
+            j, value = i, x[i]
+            while j >= gap and x[j - gap] > value:
+                x[j] = x[j - gap]
+                j -= gap
+            x[j] = value
+        gap = gap >> 2
+
+
+cdef inline int64_t rank(const double *o, int64_t n, double value, bint upto) noexcept nogil:
+    # Number of ordered values below this one, or up to it.
+    cdef int64_t low = 0, middle
+    while low < n:
+        middle = (low + n) >> 1
+        if o[middle] < value or (upto and o[middle] == value):
+            low = middle + 1
+        else:
+            n = middle
+    return low

@@ -86,6 +86,18 @@ rule_asks = _bind("rule_asks", types.int32, types.intp, module=_RULE)
 rule_stopped_at = _bind("rule_stopped_at", types.int64, types.intp, module=_RULE)
 rule_reset = _bind("rule_reset", types.void, types.intp, module=_RULE)
 
+# many streams under one rule (`Streams.lend`), or one of a rule (`Rule.lend`)
+_STATE = "fastal._core.state"
+_STREAM = (types.intp, types.int64)  # the arena, and which of its streams
+streams_new = _bind("streams_new", types.intp, *_STREAM, module=_STATE)
+streams_push = _bind("streams_push", types.int32, *_STREAM, types.float64, module=_STATE)
+streams_stopped_at = _bind("streams_stopped_at", types.int64, *_STREAM, module=_STATE)
+streams_left = _bind("streams_left", types.float64, *_STREAM, module=_STATE)
+streams_reset = _bind("streams_reset", types.void, *_STREAM, module=_STATE)
+streams_free = _bind("streams_free", types.void, types.intp, module=_STATE)
+state_push = _bind("state_push", types.int32, types.intp, types.float64, module=_STATE)
+state_stopped_at = _bind("state_stopped_at", types.int64, types.intp, module=_STATE)
+
 # of the bound, where intermediate results leave the range of doubles: variance, noise, residual
 _BOUND = "fastal._core.bound_scalar"
 square_term = _bind("square_term", types.float64, *[types.float64] * 3, module=_BOUND)

@@ -1,0 +1,1 @@
+# Only for other compiled modules: see still2.pxd.
