@@ -24,7 +24,7 @@ cdef double level_at(const Level *level, int64_t n) noexcept nogil:
 
 
 cdef inline double p_at_halves(const Level *level, int64_t runs, int64_t n) noexcept nogil:
-    return runs_p_value(runs, n >> 1, n - (n >> 1), LESS, level.method, False)
+    return runs_p_value(runs, n >> 1, n - (n >> 1), LESS, level.method)
 
 
 cdef Level *level_new(double alpha, int method, bint falling) noexcept nogil:

@@ -47,7 +47,7 @@ cdef bint rejects(Looks *s, int64_t runs, int64_t below, int64_t n) noexcept nog
         return runs <= critical(s.level, n)
     alpha = level_at(s.level, n)
     if resolve(s.level.method, below, above) == NORMAL:
-        return runs_p_value(runs, below, above, LESS, NORMAL, False) <= alpha
+        return runs_p_value(runs, below, above, LESS, NORMAL) <= alpha
     if runs >= s.safe_runs and below <= s.safe_below and above <= s.safe_above:
         return False
     if runs_cdf(runs, below, above) <= alpha:
