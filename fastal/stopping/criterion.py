@@ -1,479 +1,494 @@
-"""The protocol that all stopping criteria share."""
+"""Criterion: when to stop, decided from settings, a horizon, bounds, and fits.
+
+The bounds and what follows from them are one object, a compiled `Rule` or, for a rule in Python, a
+`PythonRule`. A stop is for ever. After a push it is an index, told by replaying the bounds up to
+it; before those bounds are replaced it becomes a value, the `Verdict`.
+"""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from copy import deepcopy
+import warnings
+from abc import ABC
+from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastal import _params
 from fastal import _validation as check
-from fastal._state import FORMAT, HOMES, import_home
-from fastal.stopping.verdict import Decision
+from fastal._core.rule import Rule
+from fastal._state import HOMES, damaged_state, import_home, state_values
+from fastal.stopping.verdict import Verdict, own_verdict, unconfirmed
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable, Sequence
 
-    from fastal._core.rule import CompiledRule
-    from fastal._types import Array, Bools, Ints
+    from matplotlib.axes import Axes
 
+    from fastal._types import Array
 
-class FittedView(Protocol):
-    """What a criterion may see of a campaign at a fit of its hyper-parameters."""
-
-    @property
-    def points(self) -> Array:
-        """The pool, (n, d)."""
-
-    @property
-    def n_pool(self) -> int:
-        """Number of points in the pool."""
-
-    @property
-    def n_initial(self) -> int:
-        """Number of labels at the beginning that give no bound."""
-
-    @property
-    def prior(self) -> Any:
-        """The model without labels, not to be changed; None before the first fit."""
-
-    @property
-    def bounds(self) -> Array:
-        """Bounds of all labels after the initial ones, under the present hyper-parameters."""
-
-    @property
-    def labelled(self) -> Ints:
-        """Rows of the pool in the order of their labels."""
-
-    @property
-    def skipped(self) -> Ints:
-        """Rows of the pool that cannot be measured."""
+VERSION = 3  # of what `to_dict` returns
 
 
-class CampaignView(FittedView, Protocol):
-    """What a criterion may see of a campaign; an `ActiveLearner` is one."""
+class Fit(NamedTuple):
+    """The last fit that the bounds are of."""
 
-    @property
-    def initial_rows(self) -> Ints:
-        """Rows of the pool that are labelled first."""
-
-    @property
-    def acquisition(self) -> Any:
-        """How the next point is chosen: a name, or a callable."""
-
-    @property
-    def model(self) -> Any:
-        """The model with the labels so far, not to be changed; it may have to be computed."""
-
-    @property
-    def last_bound(self) -> float:
-        """Bound of the last label."""
-
-    @property
-    def residuals(self) -> Array:
-        """Distances of the labels from their predictions before them, in standard deviations."""
-
-    @property
-    def unlabelled(self) -> Bools:
-        """Which points have no label."""
-
-    @property
-    def largest_variance(self) -> float:
-        """Largest variance of an unlabelled point."""
-
-
-class Fitted(NamedTuple):
-    """One fit of a finished campaign; a value."""
-
-    n_labels: int  # at the fit; 0 for hyper-parameters that were given at the beginning
+    n: int  # bounds at that time
     at_edge: bool  # it confirms nothing
-    prior: Any  # the model without labels, in the units of the pool
-    bounds: Array  # under this fit, of all labels up to the next fit
 
 
-class FinishedRun(Protocol):
-    """A campaign that has ended: N points, T of them labelled, in the order of the labels."""
+class PythonRule:
+    """The bounds, and whether a rule in Python says stop: what `Rule` does for a compiled one."""
+
+    held = False  # whether only fits decide
+
+    def __init__(self, says_stop: Callable[[Array], bool]) -> None:
+        self._says_stop = says_stop
+        self._values = np.empty(16)
+        self.n = self.stopped_at = 0
+
+    def push(self, r: float) -> bool:
+        """Take a bound; return whether there has been a stop. After an error nothing has changed."""
+        if self.n == len(self._values):
+            self._values = np.concatenate((self._values, self._values))
+        self._values[self.n] = check.real("r", r)
+        if not self.held and not self.stopped_at and self._says(self.n + 1):
+            self.stopped_at = self.n + 1
+        self.n += 1
+        return self.stopped_at > 0
+
+    def _says(self, n: int) -> bool:
+        seen = self._values[:n]
+        seen.flags.writeable = False
+        return bool(self._says_stop(seen)) if n else False
+
+    def extend(self, values: Array) -> int:
+        """Take bounds in order, all or none."""
+        before = self.n, self.stopped_at
+        try:
+            for value in values.tolist():
+                self.push(value)
+        except BaseException:
+            self.n, self.stopped_at = before
+            raise
+        return self.stopped_at
+
+    def replace(self, values: Array, confirms: bool) -> int:
+        """Take all bounds anew, under a new fit; from here on pushes do not decide."""
+        new = PythonRule(self._says_stop)
+        agreed = confirms and not self.stopped_at and self.says[0]
+        new.restore(values, (0,), self.stopped_at, True)
+        if agreed and new.says[0]:
+            new.stopped_at = new.n
+        vars(self).update(vars(new))
+        return self.stopped_at
+
+    def restore(self, values: Array, stops: Sequence[int], stopped_at: int, held: bool) -> None:
+        """Take the bounds and the stop of another time: nothing is decided anew."""
+        room = np.empty(max(16, 2 * len(values)))
+        room[: len(values)] = values
+        vars(self).update(_values=room, n=len(values), stopped_at=stopped_at, held=held)
+
+    def set_horizon(self, horizons: Any) -> None:
+        """Do nothing: a rule in Python knows no horizon."""
+
+    def reset(self) -> None:
+        """Forget all bounds."""
+        vars(self).update(n=0, stopped_at=0, held=False)
+
+    def copy(self) -> PythonRule:
+        """Return an independent rule in the same state."""
+        new = PythonRule(self._says_stop)
+        new.restore(self._values[: self.n], (), self.stopped_at, self.held)
+        return new
+
+    def bounds(self, out: Array) -> None:
+        """Copy all bounds into `out`."""
+        out[:] = self._values[: self.n]
 
     @property
-    def prior(self) -> Any:
-        """The model without labels."""
+    def stops(self) -> tuple[int, ...]:
+        """Number of bounds at the stop; 0 before it."""
+        return (self.stopped_at,)
 
     @property
-    def scaled(self) -> Array:
-        """The pool over the length scales, (d, N)."""
-
-    @property
-    def order(self) -> Ints:
-        """The labelled points, (T,)."""
-
-    @property
-    def y(self) -> Array:
-        """Their labels, (T,)."""
-
-    @property
-    def n_initial(self) -> int:
-        """Number of labels at the beginning that gave no bound."""
-
-    @property
-    def bounds(self) -> Array:
-        """The bounds, (T - n_initial,)."""
-
-    @property
-    def points(self) -> Array:
-        """The pool in its own units, (N, d)."""
-
-    @property
-    def refits(self) -> tuple[Fitted, ...]:
-        """The fits on the way, in order; none where hyper-parameters were given."""
-
-    @property
-    def losses(self) -> Array | None:
-        """Expected loss on the run's own test set after each label, (T,); None without one."""
-
-    @property
-    def prior_loss(self) -> float:
-        """Expected loss on that test set before the first label."""
+    def says(self) -> tuple[bool, ...]:
+        """Whether the rule says stop now."""
+        return (self._says(self.n),)
 
 
 class Criterion(ABC):
-    """Something that takes one number after each label and says when to stop.
+    """Takes one number after each label, a bound, and says when to stop.
 
-    The number is a bound, or what else the criterion goes by. A stop is for ever: later numbers are
-    recorded, the first stop stays. ``a | b`` stops when either has stopped, ``a & b`` when both
-    have.
+    A criterion of your own is a class whose ``__init__`` gives its settings to this one, and a
+    method ``says_stop(bounds) -> bool``: it can be combined, saved, copied, pickled, and run in
+    `learn`, `ActiveLearner` and `simulate`. ``a | b`` stops when either has stopped, ``a & b`` when
+    both have. Settings are attributes that cannot be set. A criterion belongs to one thread.
 
-    A criterion belongs to one thread at a time.
+    Examples
+    --------
+    >>> from fastal import Criterion, FixedBudget
+    >>> class ThreeLow(Criterion):
+    ...     def __init__(self, level=0.1):
+    ...         super().__init__(level=level)
+    ...
+    ...     def says_stop(self, bounds):
+    ...         return len(bounds) >= 3 and max(bounds[-3:]) < self.level
+    >>> rule = ThreeLow(0.5) | FixedBudget(100)
+    >>> rule.extend([2.0, 0.4, 0.3, 0.2, 0.1])
+    4
     """
 
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
-    # Whether the class is of this package: then its attributes are known, and `_twin` will do.
-    _ours: ClassVar[bool] = True
+    _measures: ClassVar[bool] = False  # whether it goes by something else than bounds
 
-    # Share of all movement that is still to come, and mean of the last bounds over its largest
-    # value so far; NaN for those that do not know.
-    left: Any = math.nan
-    level: Any = math.nan
+    _rule: Any
+    _fit: Fit | None
+    _stop: Verdict | None  # what was said at the stop, before its bounds were replaced
 
-    # What `push` takes.
-    push_takes: ClassVar[str] = "a bound"
-
-    def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {name: getattr(self, name) for name in self._argument_names()}
-
-    def _argument_names(self) -> tuple[str, ...]:
-        """Return the names of the constructor's arguments, which are attributes too."""
-        _, *found = signature(type(self).__init__).parameters.items()
-        return tuple(
-            name
-            for name, argument in found
-            if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
-        )
+    def __init__(self, **settings: Any) -> None:
+        vars(self).update(settings, _horizon=0)
+        vars(self).update(_rule=self._new_rule(), _fit=None, _stop=None)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        cls._ours = cls.__module__.startswith("fastal.")
-        if cls._ours or cls.__name__ not in HOMES:  # nobody's class takes the place of ours
-            Criterion._kinds[cls.__name__] = cls
+        if cls.__module__.startswith("fastal.") or cls.__name__ not in HOMES:
+            Criterion._kinds[cls.__name__] = cls  # nobody's class takes the place of ours
 
-    @abstractmethod
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(
+                f"`{name}` cannot be set: `replace({name}=...)` returns another criterion"
+            )
+        super().__setattr__(name, value)
+
+    # what a class defines --------------------------------------------------------------------
+
+    def says_stop(self, bounds: Array) -> bool:
+        """Return whether the rule says stop after these bounds, at least one."""
+        raise NotImplementedError(f"a {type(self).__name__} must define says_stop(bounds)")
+
+    def _spec(self) -> tuple[Any, ...] | None:
+        """Return the rule as `Rule` takes it; None if it is in Python. Settings are checked."""
+        return None
+
+    def _judge(self, bounds: Array, stop: bool) -> Verdict:
+        """Return what the rule says of these bounds, in words: at the stop, or now."""
+        return own_verdict(bounds, stop, "" if stop else self._doubt())
+
+    # bounds in -------------------------------------------------------------------------------
+
     def push(self, r: float) -> bool:
-        """Take one bound; return whether there has been a stop."""
-
-    @abstractmethod
-    def reset(self) -> Self:
-        """Forget all bounds; return the criterion itself."""
-
-    @property
-    @abstractmethod
-    def stopped_at(self) -> int | None:
-        """Number of bounds at the stop, or None."""
-
-    @property
-    @abstractmethod
-    def reason(self) -> str:
-        """Why it stopped, or why not yet, for a person to read."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain lists, numbers and texts.
-
-        A criterion of your own need not have it; then it cannot be saved, nor a learner with it.
-        """
-        raise TypeError(
-            f"a {type(self).__name__} cannot be saved: it defines no to_dict and _from_state"
-        )
-
-    @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Criterion:
-        """Build a criterion from what `to_dict` returned, without its kind and version."""
-        raise TypeError(f"a {cls.__name__} cannot be restored: it defines no _from_state")
-
-    # Version of what `to_dict` returns.
-    _version: ClassVar[int] = FORMAT
-
-    @classmethod
-    def _from_version_1(cls, state: dict[str, Any]) -> Criterion:
-        """Build a criterion from what `to_dict` returned in version 0.1."""
-        return cls._from_state(state)
-
-    @property
-    def history(self) -> Any:
-        """The numbers so far; none unless a criterion keeps them."""
-        return ()
-
-    def _measure(self, name: str, value: object) -> float:
-        """Check a number that is to be pushed."""
-        return check.real(name, value)
-
-    def _check_bounds(self, name: str, bounds: Array) -> None:
-        """Check finite bounds that are to be given to it in compiled code."""
-        return
-
-    def start(self, campaign: CampaignView) -> None:
-        """Look at a campaign before its first label; by default there is nothing to see.
+        """Take the bound of one label.
 
         Parameters
         ----------
-        campaign : CampaignView
-            The learner that will be asked for labels.
-        """
-        return
-
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Update after one label; by default, push its bound.
-
-        Parameters
-        ----------
-        campaign : CampaignView
-            What may be seen of the campaign.
+        r : float
+            A finite number.
 
         Returns
         -------
         bool
-            Whether there has been a stop, now or before.
+            Whether there has been a stop, now or before. After a call of `after_fit` only such
+            calls decide.
         """
-        return self.push(campaign.last_bound)
+        try:
+            stopped: bool = self._rule.push(r)
+        except TypeError:
+            check.real("r", r)
+            raise
+        return stopped
 
-    def after_refit(
-        self, bounds: ArrayLike, *, at_edge: bool = False, same_fit: bool = False
-    ) -> bool:
-        """Take all bounds anew, under the hyper-parameters of a new fit, and decide.
+    def extend(self, values: ArrayLike) -> int | None:
+        """Take bounds in order, all or none.
 
         Parameters
         ----------
-        bounds : array_like
-            Bounds of all labels so far, in order.
-        at_edge : bool
-            Whether the fit lies at an edge of its search box: then it confirms nothing.
-        same_fit : bool
-            Whether this is the fit before once more: then nothing happens.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        raise TypeError(f"a {type(self).__name__} does not go by bounds: it knows no refits")
-
-    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
-        """Look at a campaign whose hyper-parameters were fitted anew.
-
-        Learners call it after each refit. What goes by bounds takes them all anew; by default
-        nothing happens.
-
-        Parameters
-        ----------
-        campaign : FittedView
-            The learner, with its labels under the new hyper-parameters; or a finished run as it was
-            then.
-        at_edge : bool
-            Whether the fit lies at an edge of its search box: then it confirms nothing.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before.
-        """
-        check.flag("at_edge", at_edge)
-        return self.stopped
-
-    def after_correction(self, bounds: ArrayLike) -> None:
-        """Take the bounds of a campaign in which a label was wrong; by default nothing happens.
-
-        A stop stays, and nothing is decided before the next label or refit.
-
-        Parameters
-        ----------
-        bounds : array_like
-            Bounds of all labels so far, in order.
-        """
-        check.vector("bounds", bounds)
-
-    def allow_refits(self) -> None:
-        """Get ready for hyper-parameters that are fitted on the way; refuse settings that are not.
-
-        Called before the first number.
-        """
-        return
-
-    @property
-    def _replays(self) -> bool:
-        """Whether bounds and fits are all it needs to see of a finished run."""
-        return type(self).after_refit is not Criterion.after_refit
-
-    def _has_seen(self, bounds: Array) -> bool:
-        """Whether these are the bounds of the fit before: the same fit once more."""
-        return False
-
-    def _missing_in(self, n: int) -> int:
-        """Return how many of the bounds since the fit before are not among the n of a new one."""
-        return 0
-
-    def _unlatch(self) -> None:
-        """Forget a stop, to be judged anew at a refit."""
-        return
-
-    def measures_in(self, run: FinishedRun) -> Array | None:
-        """Return the measures of a finished run, one for each bound.
-
-        Parameters
-        ----------
-        run : FinishedRun
-            A campaign that has ended.
-
-        Returns
-        -------
-        array or None
-            None if the criterion goes by bounds.
-        """
-        return None
-
-    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        """Return the number of bounds at the stop in a finished run; the criterion is reset.
-
-        Parameters
-        ----------
-        run : FinishedRun
-            A campaign that has ended.
-        measures : array or None
-            What `measures_in` returned for it.
-
-        Returns
-        -------
-        int or None
-            None if there is no stop. With fits on the way, bounds are taken as the campaign had
-            them at each moment, never those of a later fit.
-        """
-        if not run.refits:
-            return self.reset().extend(run.bounds)
-        return replayed(self, run)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether there has been a stop."""
-        return self.stopped_at is not None
-
-    @property
-    def verdict(self) -> Any:
-        """The decision with its reason."""
-        at, reason = self._said()
-        left, level = self._movement_left()
-        return Decision(at is not None, at or self._n_seen(), reason, (), level, left)
-
-    def _n_seen(self) -> int:
-        """Return how many numbers there have been."""
-        return len(self.history)
-
-    def _movement_left(self) -> tuple[float, float]:
-        """Return the share that is still to come, and the level; NaN if it does not know."""
-        return math.nan, math.nan
-
-    @property
-    def compiled(self) -> CompiledRule | None:
-        """The criterion as compiled loops see it; None if it cannot do without Python."""
-        return None
-
-    def compiled_in(self, campaign: CampaignView) -> CompiledRule | None:
-        """Return the criterion as the compiled loop of a campaign sees it; by default `compiled`.
-
-        Parameters
-        ----------
-        campaign : CampaignView
-            The learner, whose labels will be shown to it from now on.
-
-        Returns
-        -------
-        CompiledRule or None
-            None if it has to be asked in Python, by `after_label`.
-        """
-        return self.compiled
-
-    def has_run(self, campaign: CampaignView) -> None:
-        """Take over what the compiled loop of a campaign has shown to what `compiled_in` returned.
-
-        By default there is nothing to do: compiled loops borrow the state of the criterion itself.
-
-        Parameters
-        ----------
-        campaign : CampaignView
-            The learner, with the labels of the loop.
-        """
-        return
-
-    def set_horizon(self, n_bounds: int) -> None:
-        """Learn how many bounds there can be; by default that does not matter.
-
-        `learn`, `ActiveLearner` and `simulate` tell every criterion.
-
-        Parameters
-        ----------
-        n_bounds : int
-            Number of bounds at the end of the pool, or of the labels that can be had.
-        """
-        check.count("n_bounds", n_bounds, 0, check.INT64_MAX)
-
-    @property
-    def _expected(self) -> int:
-        """Number of bounds there can be, as `expect` was told; 0 if it does not matter."""
-        return 0
-
-    def _said(self) -> tuple[int | None, str]:
-        """Return the stop and the reason, both of one moment."""
-        return self.stopped_at, self.reason
-
-    def extend(self, values: Iterable[float]) -> int | None:
-        """Push each value; return the number of bounds at the first stop, or None.
-
-        Parameters
-        ----------
-        values : iterable of float
-            Finite bounds.
+        values : array_like
+            Finite numbers.
 
         Returns
         -------
         int or None
             `stopped_at`.
         """
-        for value in check.finite_array("values", check.column_values("values", values)).tolist():
-            self.push(value)
+        self._rule.extend(check.vector("values", check.column_values("values", values)))
         return self.stopped_at
 
-    def __or__(self, other: Criterion) -> Criterion:
-        from fastal.stopping.compose import AnyOf  # itself a criterion
+    def after_fit(
+        self,
+        bounds_or_model: Any,
+        *,
+        pool: Any = None,
+        initial: int = 0,
+        order: ArrayLike | None = None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        at_edge: bool | None = None,
+    ) -> bool:
+        """Take all bounds anew after a fit of hyper-parameters, and decide.
 
-        return AnyOf(self, other) if isinstance(other, Criterion) else NotImplemented
+        From the first call on only such calls decide, and two fits must agree: the rule must say
+        stop right before (under the fit before, with all bounds since) and right after. A fit at an
+        edge of its search box confirms nothing, and the same bounds once more are no new fit.
 
-    def __and__(self, other: Criterion) -> Criterion:
-        from fastal.stopping.compose import AllOf
+        Parameters
+        ----------
+        bounds_or_model : array_like or fitted model
+            Bounds of all labels so far, in order; or a Gaussian process that was just fitted to
+            them, of any library that `fastal.adapters` knows.
+        pool : sized, optional
+            All points that can be labelled, labelled or not: their number is the horizon.
+        initial : int
+            How many labels at the beginning do not count.
+        order, X, y : optional
+            For a model that does not keep them; see `bounds_of`.
+        at_edge : bool, optional
+            Whether the fit lies at an edge of its search box; a model's is read from it.
 
-        return AllOf(self, other) if isinstance(other, Criterion) else NotImplemented
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        first, source = check.count("initial", initial), bounds_or_model
+        is_model = not (isinstance(source, list | tuple) or hasattr(source, "__array__"))
+        if is_model:
+            from fastal.adapters import bounds_of
+
+            source = bounds_of(source, order=order, X=X, y=y)
+        bounds = check.vector("bounds_or_model", source)[first:]
+        edge = getattr(source, "at_edge", False) if at_edge is None else at_edge
+        edge = check.flag("at_edge", edge)
+        horizon = self._horizon if pool is None else max(0, len(pool) - first)
+        self._allow_fits()
+        if self._fit is not None and np.array_equal(bounds, self.bounds):
+            return self.stopped
+        if is_model and len(bounds) < len(self):
+            warnings.warn(
+                f"`model` was not fitted to the last {len(self) - len(bounds)} of the labels that "
+                "the criterion has bounds of: fit it to all of them first",
+                stacklevel=2,
+            )
+        self.set_horizon(horizon)
+        self._replace_all(bounds, edge)
+        return self.stopped
+
+    def _allow_fits(self) -> None:
+        """Refuse settings with which fits on the way make no sense."""
+
+    def _replace_all(self, bounds: Array, at_edge: bool) -> None:
+        """Take all bounds anew, under a new fit, and decide."""
+        fit = self._fit
+        stop = self._told()
+        confirms = fit is not None and not fit.at_edge and not at_edge and len(bounds) >= fit.n
+        self._rule.replace(bounds, confirms)
+        vars(self).update(_fit=Fit(len(bounds), at_edge), _stop=stop)
+
+    def set_horizon(self, n: int) -> None:
+        """Learn how many bounds there can be; a change undoes no stop.
+
+        Parameters
+        ----------
+        n : int
+            Number of bounds at the end of the pool, or of the labels that can be had. It counts
+            from the next bound on; a horizon among the settings stays.
+        """
+        n = check.count("n", n, 0, check.INT64_MAX)
+        if n != self._horizon:
+            vars(self).update(_stop=self._told(), _horizon=n)  # a stop is told as it was
+            self._rule.set_horizon(self._horizons(n))
+
+    def _horizons(self, n: int) -> tuple[int, ...]:
+        """Return the horizon of each part of the rule."""
+        return (n,)
+
+    def reset(self) -> Self:
+        """Forget all bounds; return the criterion itself. The horizon stays."""
+        self._rule.reset()
+        vars(self).update(_fit=None, _stop=None)
+        return self
+
+    # campaigns -------------------------------------------------------------------------------
+
+    def see(self, campaign: Any, r: float) -> bool:
+        """Look at a campaign right after a label; by default, push its bound.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+        r : float
+            The bound of the label.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self.push(r)
+
+    def _see_fit(self, campaign: Any, bounds: Array, at_edge: bool) -> None:
+        """Look at a campaign right after a fit: take all bounds anew."""
+        if self._fit is None or not np.array_equal(bounds, self.bounds):
+            self._replace_all(bounds, at_edge)
+
+    def _put_back(self, bounds: Array) -> None:
+        """Take the bounds of labels that were corrected: nothing is decided, and a stop stays."""
+        vars(self).update(_stop=self._told())
+        rule = self._rule
+        rule.restore(bounds, rule.stops, rule.stopped_at, rule.held)
+
+    def _forget_stop(self) -> None:
+        """Forget the stop of a member of a combination, which a fit judges anew."""
+        rule = self._rule
+        rule.restore(self.bounds, (0,) * len(rule.stops), 0, rule.held)
+        vars(self).update(_stop=None)
+
+    def _mark(self) -> Any:
+        """Return what `_go_back` needs to take back later pushes."""
+        return self._rule.n, self._rule.stops, self._rule.stopped_at
+
+    def _go_back(self, mark: Any) -> None:
+        n, stops, stopped_at = mark
+        if n < self._rule.n:
+            self._rule.restore(self.bounds[:n], stops, stopped_at, self._rule.held)
+
+    def _compiled(self) -> Rule | None:
+        """Return the rule for compiled loops; None if it is in Python."""
+        return self._rule if isinstance(self._rule, Rule) else None
+
+    # decisions out ---------------------------------------------------------------------------
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there has been a stop."""
+        return self._rule.stopped_at > 0
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of bounds at the stop, or None."""
+        return self._rule.stopped_at or None
+
+    @property
+    def bounds(self) -> Array:
+        """All bounds in order, as a new array."""
+        out = np.empty(self._rule.n)
+        self._rule.bounds(out)
+        return out
+
+    def __len__(self) -> int:
+        n: int = self._rule.n
+        return n
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision with its reason: at the stop if there was one, else now."""
+        return self._told() or self._judge(self.bounds, False)
+
+    def _told(self) -> Verdict | None:
+        """Make what is to be said of a stop a value, while its bounds are there; return it."""
+        if self._stop is None and self._rule.stopped_at:
+            self._stop = self._judge(self.bounds[: self._rule.stopped_at], True)
+        return self._stop
+
+    def _doubt(self) -> str:
+        """Return why a rule that says stop has not stopped, or nothing."""
+        waits = self._fit is not None and not self.stopped and self._rule.says[0]
+        return unconfirmed(self._fit.at_edge) if waits and self._fit is not None else ""
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the bounds and the stop.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the bounds; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the bounds.
+        """
+        from fastal.plotting import plot_criterion
+
+        return plot_criterion(self, ax)
+
+    # keeping ---------------------------------------------------------------------------------
+
+    def _new_rule(self) -> Any:
+        """Return the rule without bounds; settings are checked here."""
+        spec = self._spec()
+        return PythonRule(self.says_stop) if spec is None else Rule(spec)
+
+    @classmethod
+    @cache
+    def _names(cls) -> tuple[str, ...]:
+        return tuple(signature(cls).parameters)
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names()}
+
+    def copy(self) -> Self:
+        """Return an independent criterion in the same state."""
+        new = self.replace()
+        new._take_over(self)
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def _take_over(self, other: Self) -> None:
+        """Become what another one with the same settings is."""
+        vars(self).update(
+            _rule=other._rule.copy(), _horizon=other._horizon, _fit=other._fit, _stop=other._stop
+        )
+
+    def replace(self, **changes: Any) -> Self:
+        """Return another criterion with these settings, without bounds.
+
+        Parameters
+        ----------
+        **changes
+            Settings that differ.
+
+        Returns
+        -------
+        Criterion
+            Of the same class.
+        """
+        for name in changes:
+            check.option("changes", name, self._names())
+        return type(self)(**self._settings() | changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`.
+        """
+        stop = self._told()
+        return {
+            "kind": type(self).__name__,
+            "version": VERSION,
+            "settings": {name: _params.plain(value) for name, value in self._settings().items()},
+            "horizon": self._horizon,
+            "bounds": self.bounds.tolist(),
+            "fit": None if self._fit is None else list(self._fit),
+            "stops": list(self._rule.stops),
+            "stop": None if stop is None else stop.to_dict(),
+        }
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """Return the criterion that `to_dict` described; it goes on with identical decisions.
+        """Return the criterion that `to_dict` described; nothing is decided anew.
 
         Parameters
         ----------
@@ -485,151 +500,83 @@ class Criterion(ABC):
         Criterion
             A new one. What is damaged or foreign raises a ValueError that says what is wrong.
         """
-        if not isinstance(state, dict):
-            raise ValueError(
-                f"`state` must be a dict from `to_dict`, got {check.short_repr(state)}"
-            )
-        state = dict(state)
-        kind, version = state.pop("kind", None), state.pop("version", None)
-        if isinstance(kind, str):
-            import_home(kind)
-        found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
-        if found is None or not issubclass(found, cls):
-            raise ValueError(
-                f"`state` must describe a {cls.__name__}, got kind {check.short_repr(kind)}"
-            )
-        if type(version) is int and version == found._version:
-            made = found._from_state(state)
-        elif type(version) is int and version == 1:
-            made = found._from_version_1(state)
-        else:
-            raise ValueError(
-                f"`state` must have version {found._version}, got {check.short_repr(version)}: "
-                f"this {kind} was written by another version of fastal"
-            )
+        kind = kind_of(state, cls)
+        with damaged_state():
+            made = kind._restored(state)
         assert isinstance(made, cls)
         return made
 
-    def copy(self) -> Self:
-        """Return an independent criterion in the same state."""
-        if type(self).to_dict is Criterion.to_dict:
-            return deepcopy(self)
-        return self.from_dict(self.to_dict())
-
-    def _twin(self) -> Self:
-        """Return one with the same attributes, unchecked; what may change is then replaced."""
-        new = type(self).__new__(type(self))
-        vars(new).update(vars(self))
+    @classmethod
+    def _restored(cls, state: dict[str, Any]) -> Criterion:
+        names = ("kind", "version", "settings", "horizon", "bounds", "fit", "stops", "stop")
+        _, _, settings, horizon, bounds, fit, stops, stop = state_values(state, names)
+        new = cls(**settings)
+        new._restore(horizon, bounds, fit, stops, stop)
         return new
 
-    def fresh(self) -> Self:
-        """Return an independent criterion with the same settings that has seen nothing.
+    def _restore(self, horizon: Any, bounds: Any, fit: Any, stops: Any, stop: Any) -> None:
+        """Become what a saved state says."""
+        values = check.vector("bounds", bounds)
+        self.set_horizon(horizon)
+        if not isinstance(stops, list) or len(stops) != len(self._rule.stops):
+            raise ValueError(f"`stops` cannot be, got {check.short_repr(stops)}")
+        for at in stops:
+            check.count("stops", at, 0)
+        told = None if stop is None else Verdict.from_dict(stop)
+        if told is not None and told.stop is not True:
+            raise ValueError(f"`stop` must be a stop, got {check.short_repr(stop)}")
+        last = None
+        if fit is not None:
+            last = Fit(check.count("fit", fit[0]), check.flag("fit", fit[1]))
+        self._rule.restore(values, stops, 0 if told is None else told.n, last is not None)
+        if (told is None) != (not self._rule.stopped_at):
+            raise ValueError(f"`stops` and `stop` contradict each other, got {stops}")
+        vars(self).update(_fit=last, _stop=told)
 
-        A Gaussian process that it observes keeps its labels.
-        """
-        return self.copy().reset()
+    def __reduce__(self) -> Any:
+        return type(self)._restored, (self.to_dict(),)
 
+    def __or__(self, other: Criterion) -> Criterion:
+        from fastal.stopping.combine import AnyOf  # itself a criterion
 
-# Kinds of criteria of which the log has said that they have no compiled form.
-_noted: set[str] = set()
+        return AnyOf(self, other) if isinstance(other, Criterion) else NotImplemented
 
+    def __and__(self, other: Criterion) -> Criterion:
+        from fastal.stopping.combine import AllOf
 
-def note_interpreted(criterion: Criterion, campaign: CampaignView | None = None) -> None:
-    """Say in the log, once for each kind, which criteria step out of the compiled loop.
+        return AllOf(self, other) if isinstance(other, Criterion) else NotImplemented
 
-    Parameters
-    ----------
-    criterion : Criterion
-        It, or those of its members that have no compiled form, are named.
-    campaign : CampaignView, optional
-        The learner; None: many campaigns.
-    """
-    members = getattr(criterion, "members", None)
-    if members is not None:
-        for member in members:
-            note_interpreted(member, campaign)
-        return
-    name = type(criterion).__name__
-    rule = criterion.compiled if campaign is None else criterion.compiled_in(campaign)
-    if rule is None and name not in _noted:
-        import logging
-
-        _noted.add(name)
-        when = "after each label" if campaign is not None else "when each run has ended"
-        logging.getLogger("fastal").info(
-            "%s has no compiled form here: it is asked in Python, %s", name, when
+    def __repr__(self) -> str:
+        usual = signature(type(self)).parameters
+        settings = self._settings().items()
+        return _params.call_text(
+            self, {name: v for name, v in settings if repr(v) != repr(usual[name].default)}
         )
 
 
-class PastCampaign:
-    """A finished run as it was right after one of its fits.
-
-    Parameters
-    ----------
-    run : FinishedRun
-        The run.
-    fit : Fitted
-        One of its fits.
-    """
-
-    def __init__(self, run: FinishedRun, fit: Fitted) -> None:
-        self._run, self._fit = run, fit
-
-    @property
-    def points(self) -> Array:
-        """The pool, (n, d)."""
-        return self._run.points
-
-    @property
-    def n_pool(self) -> int:
-        """Number of points in the pool."""
-        return len(self._run.points)
-
-    @property
-    def n_initial(self) -> int:
-        """Number of labels at the beginning that give no bound."""
-        return self._run.n_initial
-
-    @property
-    def prior(self) -> Any:
-        """The model of the fit, without labels."""
-        return self._fit.prior
-
-    @property
-    def labelled(self) -> Ints:
-        """Rows that had a label then, in order."""
-        return self._run.order[: self._fit.n_labels]
-
-    @property
-    def bounds(self) -> Array:
-        """Their bounds under the fit, without those of the initial labels."""
-        return self._fit.bounds[: max(0, self._fit.n_labels - self._run.n_initial)]
-
-    @property
-    def skipped(self) -> Ints:
-        """None: every point of a finished run can be measured."""
-        return self._run.order[:0]
+def kind_of(state: object, wanted: type[Criterion]) -> type[Criterion]:
+    """Return the class that a saved state is of."""
+    if not isinstance(state, dict):
+        raise ValueError(f"`state` must be a dict from `to_dict`, got {check.short_repr(state)}")
+    kind, version = state.get("kind"), state.get("version")
+    if isinstance(kind, str):
+        import_home(kind)
+    found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
+    if kind in OLD_KINDS or (found is not None and version in (1, 2)):
+        raise ValueError(
+            f"`state` is a {kind} of fastal 0.1 or 0.2: make a new criterion, and give it "
+            "`state['bounds']` by `extend`"
+        )
+    if found is None or not issubclass(found, wanted):
+        raise ValueError(
+            f"`state` must describe a {wanted.__name__}, got kind {check.short_repr(kind)}"
+        )
+    if version != VERSION:
+        raise ValueError(
+            f"`state` must have version {VERSION}, got {check.short_repr(version)}: this {kind} "
+            "was written by another version of fastal"
+        )
+    return found
 
 
-def replayed(criterion: Criterion, run: FinishedRun) -> int | None:
-    """Return the bounds at the stop of a criterion that sees the fits of a run as they came.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        It is reset. One that knows no refits takes the bounds as they came.
-    run : FinishedRun
-        A campaign with fits on the way.
-
-    Returns
-    -------
-    int or None
-        None if there is no stop.
-    """
-    criterion.reset().allow_refits()
-    for fit in run.refits:
-        seen = max(0, fit.n_labels - run.n_initial)
-        if fit.n_labels > 0:
-            criterion.refitted(PastCampaign(run, fit), at_edge=fit.at_edge)
-        criterion.extend(fit.bounds[seen:])
-    return criterion.stopped_at
+OLD_KINDS = ("StillToCome",)

@@ -1,46 +1,73 @@
-"""Criteria that compare a measure of each step with a threshold."""
+"""Criteria that go by a number of their own instead of bounds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastal import _params
 from fastal import _validation as check
-from fastal._state import FORMAT, damaged_state, state_values
-from fastal.stopping.criterion import Criterion
+from fastal._state import damaged_state, state_values
+from fastal._types import Array
+from fastal.stopping.criterion import VERSION, Criterion
+from fastal.stopping.verdict import Verdict, measure_verdict
 
 
 class Measured(Criterion):
-    """Compares the measure of each step, or what the measures so far amount to, with a threshold.
+    """Compares a measure, or what the measures so far amount to, with a limit.
 
-    Measures need not fall steadily: the first crossing counts. One that cannot be computed yet
-    stands as NaN in the history, and stops nothing.
+    A class of your own defines ``measure(campaign) -> float``, which is asked after each label of a
+    campaign, or after each `every`-th one. Measures need not fall steadily: the first crossing
+    counts. One that cannot be computed yet stands as NaN in the history, and stops nothing. Fits of
+    hyper-parameters change no measure.
     """
 
-    # Names of the settings, in the order of the constructor.
-    _settings: ClassVar[tuple[str, ...]] = ("threshold",)
+    _measures = True
 
-    # What is compared, and its relation to the threshold: at a stop, before it.
-    _subject: ClassVar[str]
-    _relation: ClassVar[tuple[str, str]] = ("is at most", "is above")
-
+    every: int = 1  # labels from one look to the next
     threshold: float
 
-    # Measures, how many of them count, and how many there were at the stop: set as one, after a
-    # complete step. The list grows, and is not changed otherwise.
-    _steps: tuple[list[float], int, int | None]
+    # What is compared, and its relation to the limit: at a stop, before it.
+    _subject: ClassVar[str] = "measure"
+    _relation: ClassVar[tuple[str, str]] = ("is at most", "is above")
 
-    def __init__(self) -> None:
-        self._steps = [], 0, None
+    _history: tuple[float, ...]  # the measures
+    _times: tuple[int, ...]  # labels at each of them
+    _seen: int  # labels so far
+    _at: int  # labels at the stop; 0 before it
 
-    def _value(self, history: list[float], n: int) -> float:
-        """Return what is compared after n steps, NaN if there is nothing yet."""
-        return history[n - 1] if n else math.nan
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.reset()
+
+    # what a class defines --------------------------------------------------------------------
+
+    @abstractmethod
+    def measure(self, campaign: Any) -> float:
+        """Return the measure of a campaign right after a label; NaN: there is none.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A number.
+        """
+
+    def _checked(self, name: str, value: object) -> float:
+        """Check a measure that is pushed."""
+        return check.real(name, value)
+
+    def _value(self, history: tuple[float, ...]) -> float:
+        """Return what is compared after these measures, at least one; NaN if there is nothing."""
+        return history[-1]
 
     def _passes(self, value: float) -> bool:
         """Whether that is a reason to stop; false for NaN."""
@@ -50,8 +77,10 @@ class Measured(Criterion):
     def _limit(self) -> float:
         return self.threshold
 
+    # measures in -----------------------------------------------------------------------------
+
     def push(self, r: float) -> bool:
-        """Take the measure of one step; return whether there has been a stop.
+        """Take the measure of one step.
 
         Parameters
         ----------
@@ -63,117 +92,158 @@ class Measured(Criterion):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._step(self._measure("r", r))
+        return self._take(self._checked("r", r), self._seen + 1)
 
-    def _step(self, measure: float) -> bool:
-        """Take a measure; return whether there has been a stop."""
-        history, n, at = self._steps
-        del history[n:]  # of a step that was interrupted
-        history.append(measure)
-        if at is None and self._passes(self._value(history, n + 1)):
-            at = n + 1
-        self._steps = history, n + 1, at
-        return at is not None
+    def _take(self, value: float, seen: int) -> bool:
+        """Take a measure after so many labels; return whether there has been a stop."""
+        history, at = (*self._history, value), self._at
+        if not at and self._passes(self._value(history)):
+            at = seen
+        vars(self).update(_history=history, _times=(*self._times, seen), _seen=seen, _at=at)
+        return at > 0
 
-    def extend(self, values: Iterable[float]) -> int | None:
-        """Push each value; return the number of steps at the first stop, or None.
+    def extend(self, values: ArrayLike) -> int | None:
+        """Push each value; if one is refused, none is taken.
 
         Parameters
         ----------
-        values : iterable of float
-            Measures; if one is refused, none is taken.
+        values : array_like
+            Measures.
 
         Returns
         -------
         int or None
             `stopped_at`.
         """
-        taken = check.column_values("values", values)
-        for value in [self._measure("values", value) for value in taken]:
-            self.push(value)
+        for value in [self._checked("values", v) for v in check.column_values("values", values)]:
+            self._take(value, self._seen + 1)
         return self.stopped_at
 
+    def see(self, campaign: Any, r: float) -> bool:
+        """Look at a campaign right after a label, if it is time.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+        r : float
+            The bound of the label, which does not count.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        seen, looked = self._seen + 1, self._times[-1] if self._times else 0
+        # a batch that passes a multiple is looked at at its end
+        if seen // self.every > looked // self.every and getattr(campaign, "batch_ends", True):
+            return self._take(float(self.measure(campaign)), seen)
+        self._seen = seen
+        return self.stopped
+
+    def _replace_all(self, bounds: Array, at_edge: bool) -> None:
+        """Do nothing: fits change no measure."""
+
+    def _see_fit(self, campaign: Any, bounds: Array, at_edge: bool) -> None:
+        """Do nothing: fits change no measure."""
+
+    def _put_back(self, bounds: Array) -> None:
+        """Do nothing: what was measured was measured."""
+
+    def _forget_stop(self) -> None:
+        """Do nothing: a fit judges nothing anew."""
+
+    def set_horizon(self, n: int) -> None:
+        """Do nothing: measures have no end.
+
+        Parameters
+        ----------
+        n : int
+            Number of bounds there can be.
+        """
+        check.count("n", n, 0, check.INT64_MAX)
+
     def reset(self) -> Self:
-        """Forget all steps; return the criterion itself."""
-        self._steps = [], 0, None
+        """Forget all measures; return the criterion itself."""
+        vars(self).update(_history=(), _times=(), _seen=0, _at=0)
         return self
+
+    # decisions out ---------------------------------------------------------------------------
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there has been a stop."""
+        return self._at > 0
 
     @property
     def stopped_at(self) -> int | None:
-        """Number of steps at the stop, or None."""
-        return self._steps[2]
-
-    def _measures(self) -> list[float]:
-        history, n, _ = self._steps
-        return history[:n]
+        """Number of labels at the stop, or None: those that gave a bound, or of steps."""
+        return self._at or None
 
     @property
     def history(self) -> NDArray[np.float64]:
-        """The measure of each step; NaN for a step that has none."""
-        return np.array(self._measures())
+        """The measures so far; NaN for a step that has none."""
+        return np.array(self._history)
 
     @property
-    def reason(self) -> str:
-        """Why it stopped, or why not yet."""
-        return self._said()[1]
+    def bounds(self) -> Array:
+        """The measures so far, which stand in for bounds."""
+        return self.history
 
-    def _said(self) -> tuple[int | None, str]:
-        history, n, at = self._steps
-        value = self._value(history, at or n)
-        if math.isnan(value):
-            return at, f"no {self._subject} yet"
-        relation = self._relation[at is None]
-        return at, f"{self._subject} ({value:.4g}) {relation} {self._limit:g}"
-
-    def __repr__(self) -> str:
-        return _params.call_text(self, self._arguments())
-
-    def _argument_names(self) -> tuple[str, ...]:
-        return self._settings
-
-    def copy(self) -> Self:
-        """Return an independent criterion in the same state."""
-        history, n, at = self._steps
-        return self._with_steps(history[:n], n, at) if self._is_simple else super().copy()
-
-    def fresh(self) -> Self:
-        """Return one with the same settings that has seen nothing."""
-        return self._with_steps([], 0, None) if self._is_simple else super().fresh()
+    def __len__(self) -> int:
+        return self._seen
 
     @property
-    def _is_simple(self) -> bool:
-        """Whether a threshold and steps are all there is to it."""
-        return self._ours and vars(self).keys() == {"threshold", "_steps"}
+    def verdict(self) -> Verdict:
+        """The decision with its reason."""
+        history = self._history
+        if self._at:
+            history = history[: self._times.index(self._at) + 1]
+        value = self._value(history) if history else math.nan
+        return measure_verdict(
+            self._at or self._seen, self._at > 0, value, self._subject,
+            self._relation[not self._at], self._limit,
+        )  # fmt: skip
 
-    def _with_steps(self, history: list[float], n: int, at: int | None) -> Self:
-        """Return one with the same threshold and these steps."""
-        new = self._twin()
-        new._steps = history, n, at
-        return new
+    def _told(self) -> Verdict | None:
+        return self.verdict if self._at else None
 
-    def __copy__(self) -> Self:
-        return self.copy()
+    # keeping ---------------------------------------------------------------------------------
+
+    def _mark(self) -> Any:
+        return self._history, self._times, self._seen, self._at
+
+    def _go_back(self, mark: Any) -> None:
+        vars(self).update(zip(("_history", "_times", "_seen", "_at"), mark, strict=True))
+
+    def _take_over(self, other: Self) -> None:
+        self._go_back(other._mark())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain lists, numbers and texts."""
+        """Return settings and state as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`.
+        """
         return {
             "kind": type(self).__name__,
-            "version": FORMAT,
-            **{name: _params.plain(getattr(self, name)) for name in self._settings},
-            "history": _listed(self._measures()),
+            "version": VERSION,
+            "settings": {name: _params.plain(value) for name, value in self._settings().items()},
+            "history": [None if math.isnan(value) else value for value in self._history],
+            "times": list(self._times),
+            "seen": self._seen,
         }
 
     @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Measured:
-        *settings, history = state_values(state, (*cls._settings, "history"))
-        if not isinstance(history, list):
-            raise ValueError(f"`state['history']` must be a list, got {check.short_repr(history)}")
+    def _restored(cls, state: dict[str, Any]) -> Criterion:
+        names = ("kind", "version", "settings", "history", "times", "seen")
+        _, _, settings, history, times, seen = state_values(state, names)
         with damaged_state():
-            new = cls(**dict(zip(cls._settings, settings, strict=True)))
-            for value in history:
-                new._step(math.nan if value is None else new._measure("history", value))
+            new = cls(**settings)
+            for value, at in zip(history, times, strict=True):
+                number = math.nan if value is None else new._checked("history", value)
+                new._take(number, check.count("times", at, new._seen + 1))
+            new._seen = check.count("seen", seen, new._seen)
         return new
-
-
-def _listed(history: list[float]) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in history]

@@ -1,22 +1,23 @@
-"""What a criterion says, and why: verdicts and their warnings."""
+"""What a criterion says, and why: the verdict, its sentences and its warnings, written here alone."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
-from fastal._core import batch
 from fastal._core import runs_test as runs_test_core
-from fastal.runs import METHODS, runs_test
+from fastal._state import state_values
+from fastal.runs import runs_test
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a criterion says, and why: the part that all verdicts share.
+@dataclass(frozen=True)
+class Verdict:
+    """What a criterion says, and why.
 
     Attributes
     ----------
@@ -28,91 +29,224 @@ class Decision:
         Why, in words.
     warnings : tuple of str
         Reasons to distrust this stop: judgement, not calibrated tests.
-    level : float
-        Mean of the last bounds over its largest value so far, at the stop or now; NaN if unknown.
-    left : float
-        Share of all movement of the model that is still to come, at the stop or now; NaN if
-        unknown, as without a horizon.
+    numbers : dict
+        What its rule goes by, at the stop or now. Each is an attribute as well: `level` and `left`
+        (see `MovementBelow`) of all rules on bounds; `p_value`, `n_runs`, `n_below`, `n_above`,
+        `median` and `alpha` of a `Stopper`; `low`, `high`, `share` and `horizon` of a
+        `MovementBelow`; `value` of a criterion that measures something else.
     """
 
     stop: bool | None
     n: int
     reason: str
     warnings: tuple[str, ...] = ()
-    level: float = field(default=math.nan, compare=False)
-    left: float = field(default=math.nan, compare=False)
+    numbers: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        numbers = vars(self).get("numbers", {})
+        if name in numbers:
+            return numbers[name]
+        if name in ("left", "level"):
+            return math.nan
+        raise AttributeError(f"this verdict has no `{name}`: it has {', '.join(numbers) or 'none'}")
 
     def __str__(self) -> str:
         if self.stop is None:
             return f"too early: {self.reason}"
         if not self.stop:
             return f"go on: {self.reason}"
-        said = f"stop after {self.n} bounds: {self.reason}"
+        said = f"stop after {counted(self.n)}: {self.reason}"
         # What a reader of this one line must know; the other warnings are a matter of judgement.
         caution = [warning for warning in self.warnings if warning.startswith(CAUTIONS)]
         return said + "".join(f"; but {warning}" for warning in caution)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain lists, numbers and texts, ready for JSON."""
+        numbers = {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in self.numbers.items()
+        }
+        return {
+            "stop": self.stop, "n": self.n, "reason": self.reason,
+            "warnings": list(self.warnings), "numbers": numbers,
+        }  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class Verdict(Decision):
-    """What a `Stopper` says, and why.
+    @classmethod
+    def from_dict(cls, state: Any) -> Verdict:
+        """Return the verdict that `to_dict` described."""
+        names = ("stop", "n", "reason", "warnings", "numbers")
+        stop, n, reason, said, numbers = state_values(state, names)
+        if not (isinstance(reason, str) and isinstance(said, list) and isinstance(numbers, dict)):
+            raise ValueError(f"`stop` cannot be, got {check.short_repr(state)}")
+        n = check.count("n", n, 1)
+        kept = {name: math.nan if value is None else value for name, value in numbers.items()}
+        if kept.get("horizon", 0) != kept.get("horizon", 0):  # of no horizon
+            kept["horizon"] = None
+        return cls(stop, n, reason, tuple(map(str, said)), kept)
 
-    Attributes
+
+# Words -------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """Return a share in words: two digits, never rounded to "100 %" if it is less.
+
+    Parameters
     ----------
-    stop : bool or None
-        True: stop. False: go on. None: no stop is possible yet, whatever the bounds are.
-    n : int
-        Number of bounds: at the stop, or now.
-    reason : str
-        Why, in words.
-    warnings : tuple of str
-        Reasons to distrust this stop: judgement, not calibrated tests.
-    level, left : float
-        As in `Decision`.
-    p_value : float
-        p-value of the runs test: at the stop, or now.
-    n_runs : int
-        Number of runs about the median.
-    n_below, n_above : int
-        Number of tested bounds below the median, and at or above it.
-    median : float
-        Median of the tested bounds.
-    alpha : float
-        Level that the p-value was compared with.
-    method : {"auto", "exact", "normal"}
-        How the p-value was computed.
-    alternative : {"less", "greater", "two-sided"}
-        What the test is against.
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Such as "4.8 %".
     """
+    if 0 < share < 1e-6:
+        return "less than 0.0001 %"
+    text = f"{100 * share:.2g}" if share < 0.0995 else f"{100 * share:.0f}"
+    return "more than 99 %" if text == "100" and share < 1 else f"{text} %"
 
-    p_value: float = 1.0
-    n_runs: int = 0
-    n_below: int = 0
-    n_above: int = 0
-    median: float = field(default=math.nan, compare=False)
-    alpha: float = math.nan
-    method: str = "auto"
-    alternative: str = "less"
 
-    @property
-    def expected_runs(self) -> float:
-        """Number of runs expected of a random sequence; NaN without bounds."""
-        n = self.n_below + self.n_above
-        return 1 + 2 * self.n_below * self.n_above / n if n else math.nan
+def counted(n: int) -> str:
+    """Return a number of bounds in words."""
+    return "1 bound" if n == 1 else f"{n} bounds"
 
-    @property
-    def critical_runs(self) -> int | None:
-        """Largest number of runs that stops with as many bounds on each side; None if none does.
 
-        Also None for another alternative than "less".
-        """
-        if self.alternative != "less" or self.n_below + self.n_above < 2:
-            return None
-        guess = self.n_runs if self.p_value <= self.alpha else int(self.expected_runs)
-        method = METHODS[self.method]
-        found = batch.critical_runs(self.n_below, self.n_above, self.alpha, method, guess)
-        return found or None
+def times_less(level: float) -> str:
+    """Return how much less a label moves the model than at the peak."""
+    less = 1 / level
+    times = f"{less:.0f}" if less >= 9.95 else f"{less:.1f}"
+    if times == "1.0":
+        return "as much as at the peak"
+    return f"{times if less < 1e4 else 'more than 10,000'} times less than at the peak"
 
+
+def p_text(p: float) -> str:
+    """Return a p-value in words."""
+    return f"p = {p:.1e}" if p < 1e-3 else f"p = {p:.2g}"
+
+
+def unconfirmed(at_edge: bool) -> str:
+    """Return why a rule that says stop has not stopped after a fit."""
+    if at_edge:
+        return "; the fit lies at an edge of its search box and confirms nothing"
+    return "; the next fit must agree"
+
+
+# One function a rule: at the stop (True), now (False) ----------------------------------------------
+
+
+def own_verdict(bounds: NDArray[np.float64], stop: bool, doubt: str) -> Verdict:
+    """Return the verdict of a rule that we know nothing of."""
+    n = len(bounds)
+    return Verdict(stop, n, "the rule says stop" if stop else f"the rule says go on{doubt}")
+
+
+def count_verdict(n: int, limit: int, stop: bool, least: bool) -> Verdict:
+    """Return the verdict of a budget, or of a least number."""
+    if stop:
+        kind = "least number" if least else "budget"
+        reason = f"the {kind} of {counted(limit)} is {'reached' if least else 'used up'}"
+    elif least:
+        reason = f"at least {counted(limit)} are wanted, {n} are there"
+    else:
+        reason = f"{limit - n} of {counted(limit)} are left"
+    return Verdict(stop, n, reason)
+
+
+def runs_verdict(
+    stop: bool, numbers: dict[str, Any], earliest: int | None, alpha: float, end: int | None,
+    direction: str, warnings: tuple[str, ...], doubt: str,
+) -> Verdict:  # fmt: skip
+    """Return the verdict of a runs test.
+
+    alpha : the setting.  end : the horizon of the sequential mode.  direction : what speaks against
+    a rejection, such as "rose"; empty if nothing does.
+    """
+    runs, below, above = numbers["n_runs"], numbers["n_below"], numbers["n_above"]
+    n = below + above
+    said = f"{runs} runs, {p_text(numbers['p_value'])}"
+    if stop:
+        expected = 1 + 2 * below * above / n
+        reason = (
+            f"{runs} runs where {expected:.1f} are expected "
+            f"({p_text(numbers['p_value'])} <= {numbers['alpha']:.3g})"
+        )
+        return Verdict(True, n, reason, warnings, numbers)
+    if end is not None and n >= end:
+        return Verdict(False, n, f"{said}; the horizon of {counted(end)} is reached", (), numbers)
+    if earliest is None or n < earliest:
+        when = "with these settings" if earliest is None else f"before {counted(earliest)}"
+        reason = f"no stop is possible {when} at alpha = {alpha:g}"
+        return Verdict(None, n, reason, (), numbers)
+    if direction:
+        said += f", but the bounds {direction}"
+    return Verdict(False, n, said + doubt, (), numbers)
+
+
+def movement_verdict(
+    n: int, stop: bool, numbers: dict[str, Any], width: int, warnings: tuple[str, ...], doubt: str
+) -> Verdict:
+    """Return the verdict about what is still to come; width : that of the window."""
+    left, level, horizon = numbers["left"], numbers["level"], numbers["horizon"]
+    if stop and horizon is not None and n >= horizon:
+        return Verdict(True, n, f"the horizon of {counted(horizon)} is reached", warnings, numbers)
+    if not stop and n <= width:
+        short = horizon is not None and horizon <= width
+        when = f"the end, {counted(horizon)}" if short else counted(width + 1)
+        return Verdict(None, n, f"no stop is possible before {when}", (), numbers)
+    if not stop and horizon is not None and n >= horizon:
+        reason = f"the horizon of {counted(horizon)} is reached between two fits{doubt}"
+        return Verdict(False, n, reason, (), numbers)
+    if left == 0:
+        reason = f"the last {width} labels no longer moved the model at all"
+    elif math.isnan(level):
+        reason = "nothing has moved the model yet"
+    else:
+        amount = percent(left)
+        if stop and not amount.startswith("less"):
+            amount = f"at most {amount}"
+        reason = (
+            f"{amount} of what {counted(horizon)} can move the model is still to come, if labels "
+            f"go on as the last {width} did ({100 * numbers['share']:g} % asked)"
+        )
+        if level > 0:
+            reason += f"; a label now moves it {times_less(level)}"
+    if 0 < left < 1:
+        span = f"{percent(numbers['low'])} and {percent(numbers['high'])}"
+        reason += f"; by the scatter of those {width} between {span}"
+    return Verdict(stop, n, reason + doubt, warnings, numbers)
+
+
+def measure_verdict(
+    n: int, stop: bool, value: float, subject: str, relation: str, limit: float
+) -> Verdict:
+    """Return the verdict of a criterion that compares a measure with a limit."""
+    if math.isnan(value):
+        return Verdict(stop, n, f"no {subject} yet", (), {"value": value})
+    return Verdict(stop, n, f"{subject} ({value:.4g}) {relation} {limit:g}", (), {"value": value})
+
+
+def combined_verdict(
+    n: int, at: int | None, said: list[tuple[Verdict, int | None]], word: str
+) -> Verdict:
+    """Return the verdict of a combination: what the members say that made it.
+
+    said : verdict and stop of each member.
+    """
+    deciding = [(one, stop) for one, stop in said if (stop is None) == (at is None)]
+    reasons = [
+        one.reason + (f" (since {counted(stop)})" if stop not in (None, at) else "")
+        for one, stop in deciding
+    ]
+    numbers: dict[str, Any] = {}
+    for one, _ in reversed(said):  # the first member that knows
+        numbers |= {k: v for k, v in one.numbers.items() if k in ("left", "level")}
+    warnings = dict.fromkeys(w for one, _ in deciding for w in one.warnings) if at else ()
+    return Verdict(at is not None, at or n, f" {word} ".join(reasons), tuple(warnings), numbers)
+
+
+# Warnings ------------------------------------------------------------------------------------------
 
 FEWEST = 7  # bounds that show a trend
 
@@ -150,25 +284,6 @@ def left_warning(left: float, level: float) -> tuple[str, ...]:
     if math.isnan(left) and level > MUCH_LEFT:
         return (f"{CAUTIONS[1]} {percent(level)} of their peak",)
     return ()
-
-
-def percent(share: float) -> str:
-    """Return a share in words: two digits, never rounded to "100 %" if it is less.
-
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        Such as "4.8 %".
-    """
-    if 0 < share < 1e-6:
-        return "less than 0.0001 %"
-    text = f"{100 * share:.2g}" if share < 0.0995 else f"{100 * share:.0f}"
-    return "more than 99 %" if text == "100" and share < 1 else f"{text} %"
 
 
 def stop_warnings(bounds: ArrayLike) -> tuple[str, ...]:
@@ -221,10 +336,6 @@ def _mann_kendall(x: NDArray[np.float64]) -> float:
     n = len(x)
     rises = runs_test_core.rising_pairs(x.copy(), np.empty(n))
     return rises / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-
-
-def _p(p: float) -> str:
-    return f"p = {p:.1e}" if p < 1e-3 else f"p = {p:.2g}"
 
 
 NO_STOP = {
