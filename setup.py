@@ -50,7 +50,6 @@ extensions = [
     )
     for name in (
         SHARED,
-        "batch",
         "bound_scalar",
         "capi",
         "distribution",
@@ -59,12 +58,9 @@ extensions = [
         "looks",
         "numpy_seeds",
         "rule",
-        "rule2",
         "runs_test",
         "state",
         "still",
-        "still2",
-        "tracker",
     )
 ]
 setup(

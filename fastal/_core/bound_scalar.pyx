@@ -64,21 +64,3 @@ def gp_kl_rows(const double[:, ::1] posteriors, double[::1] out):
         for i in range(out.shape[0]):
             out[i] = bound_of(posteriors[i, 0], posteriors[i, 1], posteriors[i, 2],
                               posteriors[i, 3])
-
-
-cdef inline bint is_number(object x) noexcept:
-    return isinstance(x, float) or type(x) is int
-
-
-def update(tracker, mean, var, y, noise):
-    """Push the bound of one label; 1 = stopped, 0 = not, -1 = these are not four valid numbers."""
-    cdef double r
-    if not (is_number(mean) and is_number(var) and is_number(y) and is_number(noise)):
-        return -1
-    try:
-        r = bound_of(mean, var, y, noise)
-    except OverflowError:       # an integer that no double can hold
-        return -1
-    if not (0 <= r < INFINITY):
-        return -1
-    return tracker.stopped_after(r)

@@ -13,7 +13,7 @@ from fastal._core.expected_loss import PANEL, ROWS, add_block, expected_loss, ro
 from fastal._core.jit import jit
 from fastal._core.seeds import draw_pool
 from fastal._core.selection_eager import LABELS, run
-from fastal._core.symbols import rule_reset, rule_stopped_at
+from fastal._core.symbols import state_reset, state_stopped_at
 from fastal._types import Array, Ints
 
 if TYPE_CHECKING:
@@ -147,13 +147,13 @@ def run_many(
         chosen = rows[r]
         draw_pool(Z, y, chosen, pool, labels, prior)
         if rule != 0:
-            rule_reset(rule)
+            state_reset(rule)
         reason, status = run(
             kind, amplitude, noise, pool, labels, order, initial, target, rule, past_stop
         )
         t = pool.counters[LABELS]
         counts[0, r] = t
-        counts[1, r] = rule_stopped_at(rule) if rule != 0 else 0
+        counts[1, r] = state_stopped_at(rule) if rule != 0 else 0
         counts[2, r] = status
         for j in range(initial, t):
             bounds[r, j - initial] = pool.bounds[j]

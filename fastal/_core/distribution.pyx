@@ -337,7 +337,7 @@ cdef double runs_p_value(int64_t u, int64_t n0, int64_t n1, int alternative,
 
 
 cdef double normal_quantile(double p) noexcept nogil:
-    # Bisection; called once for a tracker, and only to guess how far ahead to look.
+    # Bisection; for a level, and only to guess how far ahead to look.
     cdef double lo = -40, hi = 40, mid
     while hi - lo > 1e-9:
         mid = 0.5 * (lo + hi)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastal._core.jit import jit_part
-from fastal._core.symbols import rule_push
+from fastal._core.symbols import state_push, state_stopped_at
 
 # All labels are there; the rule stopped; a label cannot be taken (the status says why); there is no
 # room for another one.
@@ -14,10 +14,10 @@ BROKEN = -(2**62)
 
 
 @jit_part
-def stops(rule: int, r: float, variance: float) -> bool:
-    """Give a label to the rule at this address (0: none); return whether it stops there.
-
-    r : its bound.  variance : the largest one of an unlabelled point, for rules that ask for it.
-    """
+def stops(rule: int, r: float) -> bool:
+    """Give a bound to the rule at this address (0: none); return whether it stops there."""
+    if rule == 0:
+        return False
+    before = state_stopped_at(rule)
     # a bound is finite, and memory for it small: a negative status is not looked at
-    return rule != 0 and rule_push(rule, r, variance) == 1
+    return state_push(rule, r) == 1 and before == 0

@@ -1,7 +1,7 @@
 # What other Cython code may cimport:
-#     from fastal._core.runs cimport Tracker, tracker_new, tracker_push, tracker_free
+#     from fastal._core.runs cimport Streams, streams_free, streams_new_runs, streams_push
 #
-# The functions are documented where they are declared: tracker.pxd, still.pxd and distribution.pxd.
+# The functions are documented where they are declared: state.pxd and distribution.pxd.
 
 from fastal._core.distribution cimport (
     AUTO,
@@ -21,34 +21,14 @@ from fastal._core.distribution cimport (
     runs_pmf,
     runs_sf,
 )
-from fastal._core.tracker cimport (
-    RunsRule,
-    RunsTracker,
-    Tracker,
-    level_factor,
-    tracker_fell,
-    tracker_free,
-    tracker_n_runs,
-    tracker_new,
-    tracker_new_with,
-    tracker_p_value,
-    tracker_push,
-    tracker_reserve,
-    tracker_reset,
-    tracker_stopped_at,
+from fastal._core.state cimport (
+    streams_free,
+    streams_left,
+    streams_new_movement,
+    streams_new_runs,
+    streams_push,
+    streams_reset,
+    streams_stopped_at,
 )
 
-from fastal._core.still cimport (
-    Still,
-    StillTracker,
-    still_free,
-    still_left,
-    still_level,
-    still_new,
-    still_push,
-    still_reserve,
-    still_reset,
-    still_stopped_at,
-)
-
-ctypedef RunsRule Rule      # its name in version 0.1
+from fastal._core.state cimport Arena as Streams

@@ -5,10 +5,9 @@
 
 from libc.math cimport INFINITY, NAN, cbrt, sqrt
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
 
 from fastal._core.distribution cimport mean_runs, runs_p_value, var_runs
-from fastal._core.memory cimport allocate
 from fastal._core.numeric cimport first_not_finite, midpoint
 
 # Pivots begin anew in every process: no data can be made for them beforehand.
@@ -220,7 +219,7 @@ def test_one(const double[::1] x, int cut, double cutoff, int alternative, int m
     """
     cdef int64_t n = x.shape[0], bad
     cdef uint64_t state = PIVOTS
-    cdef double *work = <double *>allocate(3 * n, sizeof(double))
+    cdef double *work = <double *>malloc((3 * n + 1) * sizeof(double))
     cdef RowTest r
     if work == NULL:
         raise MemoryError(f"no memory to test {n} values")

@@ -171,7 +171,7 @@ def run_candidates(
         if status != 0:
             return FAILED, status
         t += 1
-        if t > initial and stops(rule, r, 0.0) and not past_stop:
+        if t > initial and stops(rule, r) and not past_stop:
             return STOPPED, 0
         if panel_is_full(pool.counters):
             break

@@ -30,7 +30,6 @@ from fastal._core.jit import (
     jit_part,
     keeping_the_gil,
 )
-from fastal._core.symbols import rule_asks
 from fastal._core.views import row_part
 from fastal._types import Array, Ints
 
@@ -218,26 +217,16 @@ def run(
     past_stop: bool,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops (see `selection_lazy.run`)."""
-    t = told = pool.counters[LABELS]
-    asks = rule != 0 and rule_asks(rule) != 0
-    while True:
-        i = -1
-        s = 0.0
-        if asks or order.size <= t < target:
-            i = best(pool)
-            if i >= 0 and pool.var[pool.columns[i]] > 0.0:
-                s = pool.var[pool.columns[i]]
-        # a label is told to the rule together with the variance of what comes next
-        if told < t and t > initial and stops(rule, pool.bounds[t - 1], s) and not past_stop:
-            return STOPPED, 0
-        if t >= target:
-            return DONE, 0
-        if t < order.size:
-            i = order[t]
-        status, _ = accept(kind, amplitude, noise, pool, i, y[i])
+    t = pool.counters[LABELS]
+    while t < target:
+        i = order[t] if t < order.size else best(pool)
+        status, r = accept(kind, amplitude, noise, pool, i, y[i])
         if status != 0:
             return FAILED, status
         t += 1
+        if t > initial and stops(rule, r) and not past_stop:
+            return STOPPED, 0
+    return DONE, 0
 
 
 # For pools and campaigns so small that all of it takes a tenth of a millisecond.

@@ -29,7 +29,7 @@ from fastal._core.dots import dot_as_in_four, dots
 from fastal._core.ended import BROKEN, DONE, FAILED, FULL, STOPPED, stops
 from fastal._core.jit import jit, jit_borrowing, jit_fused, jit_part
 from fastal._core.products import COLUMNS, add_block_product, add_chunk_product, squares_to
-from fastal._core.symbols import dgemm, rule_asks
+from fastal._core.symbols import dgemm
 from fastal._types import Array, Ints
 
 # Rows that are completed at a time: whole tiles of `products`.
@@ -483,7 +483,6 @@ def run(
     target: int,
     rule: int,
     past_stop: bool,
-    told: int,
 ) -> tuple[int, int]:
     """Label points until there are `target` labels or the rule stops.
 
@@ -492,29 +491,14 @@ def run(
     none); with `past_stop` its stop ends nothing. A full panel is left to the caller. Returns
     (reason, status): DONE, STOPPED, FULL if another chunk is needed, or FAILED with the status of
     `accept`.
-    A rule that asks for the largest variance sees a label once its panel is complete; `told` labels
-    were seen before: the last one was not if its panel was full.
     """
     t = pool.counters[LABELS]
-    asks = rule != 0 and rule_asks(rule) != 0
-    i = -1
-    while True:
-        if asks and told < t:
-            told = t
-            if t > initial:
-                i = best(kind, amplitude, pool)  # it comes next
-                if i == BROKEN:
-                    return FAILED, BROKEN
-                s = pool.var[i] if i >= 0 and pool.var[i] > 0.0 else 0.0
-                if stops(rule, pool.bounds[t - 1], s) and not past_stop:
-                    return STOPPED, 0
-        if t >= target:
-            break
+    while t < target:
         if t == pool.table.size * CHUNK:
             return FULL, 0
         if t < order.size:
             i = order[t]
-        elif i < 0:
+        else:
             i = best(kind, amplitude, pool)
             if i == BROKEN:
                 return FAILED, BROKEN
@@ -522,10 +506,8 @@ def run(
         if status != 0:
             return FAILED, status
         t += 1
-        i = -1
-        stopped = not asks and t > initial and stops(rule, r, 0.0) and not past_stop
-        if panel_is_full(pool.counters):
-            return (STOPPED if stopped else DONE), 0
-        if stopped:
+        if t > initial and stops(rule, r) and not past_stop:
             return STOPPED, 0
+        if panel_is_full(pool.counters):
+            break
     return DONE, 0

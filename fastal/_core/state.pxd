@@ -3,8 +3,9 @@
 
 from libc.stdint cimport int64_t
 
+from fastal._core.levels cimport Level
 from fastal._core.looks cimport Looks
-from fastal._core.still2 cimport Still
+from fastal._core.still cimport Still
 
 cdef enum Kind:
     RUNS                    # the runs test rejects (and the bounds fell)
@@ -77,17 +78,23 @@ cdef void state_like(State *s, Part *parts, const State *like) noexcept nogil
 cdef bint state_copy(State *s, Part *parts, const State *old) noexcept nogil
 cdef void state_free(State *s) noexcept nogil
 
-# Many streams under one rule, for Numba, C and Cython. streams_new: NULL when there is no memory;
-# the levels of `like` are borrowed. All others take NULL, and a stream i that there is not: they
-# return NO_STATE, 0 or NaN.
+# Many streams under one rule, for Numba, C and Cython.
+#
+# streams_new: NULL when there is no memory; the levels of `like` are borrowed. streams_new_runs,
+# streams_new_movement: the same, and NULL for settings that no rule has.
+# streams_push: as state_push. streams_stopped_at: bounds at the stop, 0 before it. streams_reset: 0.
+# These, but not streams_new, take NULL, and a stream i that there is not: NO_STATE, or NaN.
 cdef struct Arena:
     int64_t n
     State *states
     Part *parts
+    Level *level            # its own, or NULL
 
 cdef Arena *streams_new(const State *like, int64_t n) noexcept nogil
+cdef Arena *streams_new_runs(double alpha, int method, bint fall, int64_t n) noexcept nogil
+cdef Arena *streams_new_movement(double share, int64_t horizon, int64_t n) noexcept nogil
 cdef int streams_push(Arena *streams, int64_t i, double r) noexcept nogil
 cdef int64_t streams_stopped_at(const Arena *streams, int64_t i) noexcept nogil
 cdef double streams_left(Arena *streams, int64_t i) noexcept nogil
-cdef void streams_reset(Arena *streams, int64_t i) noexcept nogil
+cdef int streams_reset(Arena *streams, int64_t i) noexcept nogil
 cdef void streams_free(Arena *streams) noexcept nogil

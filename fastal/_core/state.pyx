@@ -6,8 +6,10 @@
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from fastal._core.distribution cimport AUTO, NORMAL
+from fastal._core.levels cimport Level, level_free, level_new
 from fastal._core.looks cimport (
     MOST_VALUES,
     NEVER,
@@ -18,7 +20,7 @@ from fastal._core.looks cimport (
     looks_start,
     looks_stop,
 )
-from fastal._core.still2 cimport still_follow, still_left, still_start, still_stops
+from fastal._core.still cimport still_follow, still_left, still_start, still_stops
 
 cdef enum:
     FIRST_ROOM = 16
@@ -267,6 +269,45 @@ cdef Arena *streams_new(const State *like, int64_t n) noexcept nogil:
     return streams
 
 
+cdef Arena *streams_of(Part *part, int64_t n) noexcept nogil:
+    # Under a rule of one part.
+    cdef State like
+    memset(&like, 0, sizeof(State))
+    like.parts, like.n_parts, like.not_negative = part, 1, part.kind == STILL
+    part.end = 1
+    return streams_new(&like, n)
+
+
+cdef Arena *streams_new_runs(double alpha, int method, bint fall, int64_t n) noexcept nogil:
+    cdef Part part
+    cdef Level *level
+    cdef Arena *streams
+    if not (0 < alpha < 1 and AUTO <= method <= NORMAL):
+        return NULL
+    level = level_new(alpha, method, False)
+    if level == NULL:
+        return NULL
+    memset(&part, 0, sizeof(Part))
+    part.kind = RUNS
+    looks_start(&part.facts.looks, level, fall, 0)
+    streams = streams_of(&part, n)
+    if streams == NULL:
+        level_free(level)
+    else:
+        streams.level = level
+    return streams
+
+
+cdef Arena *streams_new_movement(double share, int64_t horizon, int64_t n) noexcept nogil:
+    cdef Part part
+    if not (0 < share < 1 and horizon >= 1):
+        return NULL
+    memset(&part, 0, sizeof(Part))
+    part.kind = STILL
+    still_start(&part.facts.still, share, horizon, True)
+    return streams_of(&part, n)
+
+
 cdef inline bint there(const Arena *streams, int64_t i) noexcept nogil:
     return streams != NULL and 0 <= i < streams.n
 
@@ -276,16 +317,18 @@ cdef int streams_push(Arena *streams, int64_t i, double r) noexcept nogil:
 
 
 cdef int64_t streams_stopped_at(const Arena *streams, int64_t i) noexcept nogil:
-    return streams.states[i].stopped_at if there(streams, i) else 0
+    return streams.states[i].stopped_at if there(streams, i) else NO_STATE
 
 
 cdef double streams_left(Arena *streams, int64_t i) noexcept nogil:
     return state_left(&streams.states[i]) if there(streams, i) else NAN
 
 
-cdef void streams_reset(Arena *streams, int64_t i) noexcept nogil:
-    if there(streams, i):
-        state_reset(&streams.states[i])
+cdef int streams_reset(Arena *streams, int64_t i) noexcept nogil:
+    if not there(streams, i):
+        return NO_STATE
+    state_reset(&streams.states[i])
+    return 0
 
 
 cdef void streams_free(Arena *streams) noexcept nogil:
@@ -296,4 +339,5 @@ cdef void streams_free(Arena *streams) noexcept nogil:
         state_free(&streams.states[i])
     free(streams.states)
     free(streams.parts)
+    level_free(streams.level)
     free(streams)

@@ -25,7 +25,7 @@ _CTYPES: dict[Any, Any] = {
 }
 
 
-def _bind(name: str, returns: Any, *takes: Any, module: str = "fastal._core.tracker") -> Any:
+def _bind(name: str, returns: Any, *takes: Any, module: str) -> Any:
     """Return a C function of a Cython module, for compiled and for interpreted callers."""
     address = get_cython_function_address(module, name)
     if config.DISABLE_JIT:
@@ -61,42 +61,20 @@ def _bind_scipy(name: str, count: int, module: str) -> Any:
     return _bind(name, types.void, *[types.intp] * count, module=module)
 
 
-# a tracker is known by its address, an intp
-tracker_new = _bind("tracker_new", types.intp, types.float64, types.int64)
-tracker_push = _bind("tracker_push", types.int32, types.intp, types.float64)
-tracker_stopped_at = _bind("tracker_stopped_at", types.int64, types.intp)
-tracker_p_value = _bind("tracker_p_value", types.float64, types.intp)
-tracker_n_runs = _bind("tracker_n_runs", types.int64, types.intp)
-tracker_reset = _bind("tracker_reset", types.void, types.intp)
-tracker_free = _bind("tracker_free", types.void, types.intp)
-
-# what is still to come, likewise
-_STILL = "fastal._core.still"
-still_new = _bind("still_new", types.intp, types.float64, types.int64, types.int64, module=_STILL)
-still_push = _bind("still_push", types.int32, types.intp, types.float64, module=_STILL)
-still_stopped_at = _bind("still_stopped_at", types.int64, types.intp, module=_STILL)
-still_left = _bind("still_left", types.float64, types.intp, module=_STILL)
-still_reset = _bind("still_reset", types.void, types.intp, module=_STILL)
-still_free = _bind("still_free", types.void, types.intp, module=_STILL)
-
-# any criterion that needs no Python (`CompiledRule.lend`)
-_RULE = "fastal._core.rule"
-rule_push = _bind("rule_push", types.int32, types.intp, types.float64, types.float64, module=_RULE)
-rule_asks = _bind("rule_asks", types.int32, types.intp, module=_RULE)
-rule_stopped_at = _bind("rule_stopped_at", types.int64, types.intp, module=_RULE)
-rule_reset = _bind("rule_reset", types.void, types.intp, module=_RULE)
-
-# many streams under one rule (`Streams.lend`), or one of a rule (`Rule.lend`)
+# when to stop: many streams under one rule (`Streams.lend`), or one (`Rule.lend`); an address is an
+# intp
 _STATE = "fastal._core.state"
-_STREAM = (types.intp, types.int64)  # the arena, and which of its streams
-streams_new = _bind("streams_new", types.intp, *_STREAM, module=_STATE)
+_RUNS = (types.float64, types.int32, types.int32, types.int64)  # level, method, fall, streams
+_STREAM = (types.intp, types.int64)  # the streams, and which of them
+streams_new_runs = _bind("streams_new_runs", types.intp, *_RUNS, module=_STATE)
 streams_push = _bind("streams_push", types.int32, *_STREAM, types.float64, module=_STATE)
 streams_stopped_at = _bind("streams_stopped_at", types.int64, *_STREAM, module=_STATE)
 streams_left = _bind("streams_left", types.float64, *_STREAM, module=_STATE)
-streams_reset = _bind("streams_reset", types.void, *_STREAM, module=_STATE)
+streams_reset = _bind("streams_reset", types.int32, *_STREAM, module=_STATE)
 streams_free = _bind("streams_free", types.void, types.intp, module=_STATE)
 state_push = _bind("state_push", types.int32, types.intp, types.float64, module=_STATE)
 state_stopped_at = _bind("state_stopped_at", types.int64, types.intp, module=_STATE)
+state_reset = _bind("state_reset", types.void, types.intp, module=_STATE)
 
 # of the bound, where intermediate results leave the range of doubles: variance, noise, residual
 _BOUND = "fastal._core.bound_scalar"

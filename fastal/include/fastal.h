@@ -1,5 +1,5 @@
-/* The decision of fastal for C and C++: the bound of one label, the runs test of a growing sequence
- * of bounds, and what is still to come. Plain C types; nothing needs the GIL, nothing raises.
+/* The decision of fastal for C and C++: the bound of one label, when to stop, and the distribution
+ * of the number of runs. Plain C types; nothing needs the GIL, nothing raises.
  *
  * In an extension module of Python, include Python.h first:
  *
@@ -11,9 +11,6 @@
  *
  * Code that knows no Python includes fastal.h alone and is given the pointer by code that does.
  * fastal.get_include() names the folder of this file.
- *
- * An object belongs to one thread at a time, and is freed once. A function that is given NULL for an
- * object, or for a result, returns FASTAL_NULL. After every negative status all is as it was.
  */
 #ifndef FASTAL_H
 #define FASTAL_H
@@ -25,14 +22,14 @@ extern "C" {
 #endif
 
 /* Changes when something that is here today changes. What is new comes at the end of fastal_api. */
-#define FASTAL_ABI_VERSION 2
+#define FASTAL_ABI_VERSION 3
 
-/* What functions return. */
+/* What functions return. After every negative status all is as it was. */
 #define FASTAL_OK 0             /* done; of a push: go on */
 #define FASTAL_STOP 1           /* of a push: it has stopped, at this bound or before */
 #define FASTAL_NO_MEMORY (-1)
 #define FASTAL_NOT_FINITE (-2)  /* a number is NaN or infinite, or the bound would be */
-#define FASTAL_NULL (-3)
+#define FASTAL_NULL (-3)        /* NULL where something must be, or there is no such stream */
 #define FASTAL_NEGATIVE (-4)    /* a negative bound, variance, or a noise that is not positive */
 #define FASTAL_BAD_SETTING (-5) /* a setting outside of what it may be */
 
@@ -44,41 +41,9 @@ extern "C" {
 #define FASTAL_GREATER 1
 #define FASTAL_TWO_SIDED 2
 
-typedef struct fastal_runs fastal_runs;   /* the runs test of a growing sequence: Stopper */
-typedef struct fastal_still fastal_still; /* what is still to come: StillToCome */
-
-typedef struct fastal_runs_settings {
-    double alpha;       /* level of one look, in (0, 1) */
-    int64_t window;     /* test the last so many bounds, at least 2; 0: all */
-    int64_t min_bounds; /* no stop before */
-    int64_t patience;   /* rejections in a row that stop, at least 1 */
-    int32_t method;
-    int32_t alternative;
-    int32_t fall;       /* 1: a rejection counts only if the bounds fell (FASTAL_LESS only); or 0 */
-    int32_t reserved;   /* 0 */
-} fastal_runs_settings;
-
-/* The rule of the paper: fastal_runs_settings settings = FASTAL_RUNS_DEFAULTS; */
-#define FASTAL_RUNS_DEFAULTS { 1e-3, 0, 0, 1, FASTAL_AUTO, FASTAL_LESS, 1, 0 }
-
-typedef struct fastal_runs_state {
-    int64_t n_bounds;   /* all that were pushed */
-    int64_t stopped_at; /* bounds at the stop; 0: none yet */
-    int64_t n_runs;     /* these are the window's */
-    int64_t n_below;
-    int64_t n_above;
-    double median;      /* NaN without bounds */
-    double p_value;     /* 1 with fewer than two */
-    int32_t fell;
-    int32_t reserved;
-} fastal_runs_state;
-
-typedef struct fastal_still_state {
-    int64_t n_bounds;
-    int64_t stopped_at;
-    double left;        /* share of all movement up to the horizon that is still to come, or NaN */
-    double level;       /* how much less a label moves the model than at the peak, or NaN */
-} fastal_still_state;
+/* n streams of bounds under one rule, 0 to n - 1. They belong to one thread at a time, and are freed
+ * once. */
+typedef struct fastal_streams fastal_streams;
 
 typedef struct fastal_api {
     int64_t abi_version;
@@ -87,19 +52,26 @@ typedef struct fastal_api {
     /* r = KL between the posteriors before and after one label (Eq. 7 without C); all of before it */
     int (*bound)(double mean, double var, double y, double noise, double *r);
 
-    int (*runs_new)(const fastal_runs_settings *settings, fastal_runs **made);
-    int (*runs_push)(fastal_runs *runs, double r);
-    int (*runs_query)(fastal_runs *runs, fastal_runs_state *state);
-    int (*runs_reset)(fastal_runs *runs);
-    void (*runs_free)(fastal_runs *runs);
+    /* The runs test (Stopper): alpha in (0, 1), the level of one look; fall: 1 if a rejection counts
+     * only if the bounds fell, else 0; n streams, at least 1. */
+    int (*streams_new_runs)(double alpha, int method, int fall, int64_t n, fastal_streams **made);
+    /* What is still to come (MovementBelow): stop when it is at most a share, in (0, 1), of all
+     * movement; horizon: how many bounds a stream can have, at least 1. */
+    int (*streams_new_movement)(double share, int64_t horizon, int64_t n, fastal_streams **made);
+    int (*streams_push)(fastal_streams *streams, int64_t i, double r);
+    /* bounds at the stop of stream i, 0 before it, or FASTAL_NULL */
+    int64_t (*streams_stopped_at)(const fastal_streams *streams, int64_t i);
+    /* share that is still to come; NaN before 10 bounds, for the runs test, and without a stream */
+    double (*streams_left)(fastal_streams *streams, int64_t i);
+    int (*streams_reset)(fastal_streams *streams, int64_t i);   /* forget the bounds of stream i */
+    void (*streams_free)(fastal_streams *streams);              /* or NULL */
 
-    /* share in (0, 1); horizon: how many bounds there can be, at least 1; window: at least 2, or 0
-     * for a fifth of the bounds, 10 to 20 */
-    int (*still_new)(double share, int64_t horizon, int64_t window, fastal_still **made);
-    int (*still_push)(fastal_still *still, double r);
-    int (*still_query)(fastal_still *still, fastal_still_state *state);
-    int (*still_reset)(fastal_still *still);
-    void (*still_free)(fastal_still *still);
+    /* Of the number of runs U of n0 and n1 things in random order: P(U = u), P(U <= u), P(U > u), and
+     * the p-value of u runs; NaN for counts below 0 or above 2^52, or no such way to compute it. */
+    double (*runs_pmf)(int64_t u, int64_t n0, int64_t n1);
+    double (*runs_cdf)(int64_t u, int64_t n0, int64_t n1);
+    double (*runs_sf)(int64_t u, int64_t n0, int64_t n1);
+    double (*runs_p_value)(int64_t u, int64_t n0, int64_t n1, int alternative, int method);
 } fastal_api;
 
 #ifdef Py_PYTHON_H

@@ -7,7 +7,7 @@ import pytest
 from twins import fast_looks, looks
 
 from fastal._core import distribution, levels
-from fastal._core.rule2 import Rule, stopping_times
+from fastal._core.rule import Rule, stopping_times
 
 METHODS = ("auto", "exact", "normal")
 LEVELS = (1e-300, 1e-12, 1e-6, 1e-3, 1e-3, 0.01, 0.05, 0.2, 1 / 3, 0.45, 0.7, 0.9, 0.99)

@@ -19,7 +19,7 @@ from twins.rule import Twin
 import fastal
 from fastal._core import symbols
 from fastal._core.jit import jit
-from fastal._core.rule2 import Rule, Streams, stopping_times
+from fastal._core.rule import Rule, Streams, stopping_times
 
 RUNS = ("runs", 0.05, 0, False, True, 0)
 SPECS = (
@@ -339,7 +339,7 @@ def test_a_rule_is_small_and_copied_by_copy():
 SCARCE = """
 import resource
 import numpy as np
-from fastal._core.rule2 import Rule, Streams, stopping_times
+from fastal._core.rule import Rule, Streams, stopping_times
 spec = ("any", ("runs", 1e-9, 0, False, True, 0), ("still", 1e-9, 2**40))
 first = np.random.default_rng(0).random(1000)
 rule, streams = Rule(spec), Streams(Rule(spec), 4)
