@@ -11,40 +11,40 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from fastal.jit import gp_kl, stopper_free, stopper_new, stopper_push
+from fastal import Stopper, Streams
+from fastal.jit import gp_kl, push
 
 
 @njit(nogil=True, cache=True)
-def campaign(seed: int, alpha: float, budget: int) -> tuple[int, int]:
-    """Return when the learner had converged and when the campaign stopped; -1 for never."""
-    np.random.seed(seed)
+def campaign(handle: int, i: int, budget: int) -> int:
+    """Push the bounds of campaign i until it stops; return when the learner had converged."""
+    np.random.seed(i)
     converged = np.random.randint(10, 40)
-    stopper = stopper_new(alpha)
-    stopped_at = -1
     for label in range(budget):
         var = 1.0 if label < converged else 0.02
         y = np.random.normal() * np.sqrt(var + 0.01)
-        if stopper_push(stopper, gp_kl(0.0, var, y, 0.01)):
-            stopped_at = label + 1
+        if push(handle, i, gp_kl(0.0, var, y, 0.01)):
             break
-    stopper_free(stopper)
-    return converged, stopped_at
+    return converged
 
 
 @njit(nogil=True, parallel=True)
-def simulate(n: int, alpha: float, budget: int) -> NDArray[np.int64]:
-    """Run n campaigns; return their (converged, stopped at)."""
-    out = np.empty((n, 2), dtype=np.int64)
+def simulate(handle: int, n: int, budget: int) -> NDArray[np.int64]:
+    """Run n campaigns, one for each stream; return when their learners had converged."""
+    out = np.empty(n, dtype=np.int64)
     for i in prange(n):
-        out[i] = campaign(i, alpha, budget)
+        out[i] = campaign(handle, i, budget)
     return out
 
 
 def main(n: int = 10_000) -> None:
     """Simulate, and say how it went."""
-    simulate(10, 1e-3, 200)  # compile
+    streams = Streams(Stopper(1e-3), 10)
+    simulate(streams.handle, 10, 200)  # compile
     start = time.perf_counter()
-    converged, stopped_at = simulate(n, 1e-3, 200).T
+    streams = Streams(Stopper(1e-3), n)
+    converged = simulate(streams.handle, n, 200)
+    stopped_at = streams.stopped_at  # -1 for never
     seconds = time.perf_counter() - start
     done = stopped_at > 0
     late = (stopped_at - converged)[done]

@@ -19,13 +19,13 @@ sys.path.append(str(Path(__file__).parent / "learning"))  # its twin
 pytest.register_assert_rewrite(
     "boundary_calls",
     "boundary_values",
+    "c_door",
     "labelling_problem",
     "page_blocks",
     "pool_problems",
     "programs_mirror",
     "programs_problems",
     "saved_states",
-    "tracker_twin",
 )
 
 # A shell without a terminal starts background jobs with Ctrl-C ignored, and their children inherit it:

@@ -10,23 +10,22 @@ static const fastal_api *fastal;
 static int campaign(const double *mean, const double *var, const double *y, int64_t n, double noise,
                     int64_t *stopped_at, double *left)
 {
-    fastal_still *rule = NULL;
-    fastal_still_state state;
+    fastal_streams *rule = NULL;
     double r;
     int64_t t;
-    int status = fastal->still_new(0.05, n, 0, &rule); /* at most 5 % is still to come */
+    /* at most 5 % is still to come; one stream */
+    int status = fastal->streams_new_movement(0.05, n, 1, &rule);
     for (t = 0; t < n && status == FASTAL_OK; t++) {
         status = fastal->bound(mean[t], var[t], y[t], noise, &r);
         if (status == FASTAL_OK) {
-            status = fastal->still_push(rule, r);
+            status = fastal->streams_push(rule, 0, r);
         }
     }
     if (status >= 0) {
-        fastal->still_query(rule, &state);
-        *stopped_at = state.stopped_at;
-        *left = state.left;
+        *stopped_at = fastal->streams_stopped_at(rule, 0);
+        *left = fastal->streams_left(rule, 0);
     }
-    fastal->still_free(rule); /* NULL is fine */
+    fastal->streams_free(rule); /* NULL is fine */
     return status;
 }
 

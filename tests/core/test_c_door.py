@@ -7,116 +7,44 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from c_door import (
+    BAD_SETTING,
+    F64,
+    NEGATIVE,
+    NO_MEMORY,
+    NOT_FINITE,
+    NULL,
+    OK,
+    STOP,
+    Api,
+    C,
+    new_movement,
+    new_runs,
+)
 
 import fastal
-from fastal import MovementBelow, Stopper, gp_kl
-from fastal._core import capi
+from fastal import RunsDistribution, gp_kl
+from fastal._core import capi, distribution
+from fastal._core.rule import Rule
 
-OK, STOP = 0, 1
-NO_MEMORY, NOT_FINITE, NULL, NEGATIVE, BAD_SETTING = range(-1, -6, -1)
 HEADER = Path(fastal.get_include()) / "fastal.h"
-
-I64, I32, F64, VOID = (
-    ctypes.c_int64, ctypes.c_int32, ctypes.c_double, ctypes.c_void_p,
-)  # fmt: skip
-
-
-class Settings(ctypes.Structure):
-    _fields_ = [("alpha", F64), ("window", I64), ("min_bounds", I64), ("patience", I64),
-                ("method", I32), ("alternative", I32), ("fall", I32), ("reserved", I32)]  # fmt: skip
-
-
-class RunsState(ctypes.Structure):
-    _fields_ = [("n_bounds", I64), ("stopped_at", I64), ("n_runs", I64), ("n_below", I64),
-                ("n_above", I64), ("median", F64), ("p_value", F64), ("fell", I32),
-                ("reserved", I32)]  # fmt: skip
-
-
-class StillState(ctypes.Structure):
-    _fields_ = [("n_bounds", I64), ("stopped_at", I64), ("left", F64), ("level", F64)]
-
-
-def function(result, *arguments):
-    return ctypes.CFUNCTYPE(result, *arguments)
-
-
-class Api(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", I64),
-        ("size", I64),
-        ("bound", function(ctypes.c_int, F64, F64, F64, F64, VOID)),
-        ("runs_new", function(ctypes.c_int, VOID, VOID)),
-        ("runs_push", function(ctypes.c_int, VOID, F64)),
-        ("runs_query", function(ctypes.c_int, VOID, VOID)),
-        ("runs_reset", function(ctypes.c_int, VOID)),
-        ("runs_free", function(None, VOID)),
-        ("still_new", function(ctypes.c_int, F64, I64, I64, VOID)),
-        ("still_push", function(ctypes.c_int, VOID, F64)),
-        ("still_query", function(ctypes.c_int, VOID, VOID)),
-        ("still_reset", function(ctypes.c_int, VOID)),
-        ("still_free", function(None, VOID)),
-    ]
-
-
-def functions():
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = VOID, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.cast(pointer(capi.API, b"fastal._core.capi.API"), ctypes.POINTER(Api)).contents
-
-
-C = functions()
 FALLING = np.random.default_rng(0).uniform(0.5, 1.5, 80) * 10.0 / np.arange(1, 81)
-
-
-def settings(**changed):
-    return Settings(*({"alpha": 1e-3, "window": 0, "min_bounds": 0, "patience": 1, "method": 0,
-                       "alternative": 0, "fall": 1, "reserved": 0} | changed).values())  # fmt: skip
-
-
-def made(new, *arguments):
-    """Return what a function makes, with its status."""
-    out = VOID(None)
-    status = new(*arguments, ctypes.byref(out))
-    return status, out
-
-
-class Door:
-    """One kind of object: runs or still."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.push, self.free, self.query, self.reset = (
-            getattr(C, f"{kind}_{name}") for name in ("push", "free", "query", "reset")
-        )
-        self.State = RunsState if kind == "runs" else StillState
-
-    def new(self, **changed):
-        if self.kind == "runs":
-            return made(C.runs_new, ctypes.byref(settings(**changed)))
-        given = {"share": 0.2, "horizon": 200, "window": 0} | changed
-        return made(C.still_new, given["share"], given["horizon"], given["window"])
-
-    def state(self, thing):
-        found = self.State()
-        assert self.query(thing, ctypes.byref(found)) == OK
-        return {name: getattr(found, name) for name, _ in found._fields_}
-
-
-@pytest.fixture(params=["runs", "still"])
-def door(request):
-    return Door(request.param)
 
 
 def test_the_struct_is_that_of_the_header():
     text = HEADER.read_text()
-    assert capi.ABI_VERSION == C.abi_version == 2
+    assert capi.ABI_VERSION == C.abi_version == 3
     assert C.size == ctypes.sizeof(Api)
     assert f"#define FASTAL_ABI_VERSION {capi.ABI_VERSION}" in text
     body = text[text.index("typedef struct fastal_api {") : text.index("} fastal_api;")]
     assert re.findall(r"\(\*(\w+)\)", body) == [name for name, _ in Api._fields_[2:]]
-    codes = dict(re.findall(r"#define FASTAL_(\w+) \(?(-?\d)\)?", text))
-    for name in ("NO_MEMORY", "NOT_FINITE", "NULL", "NEGATIVE", "BAD_SETTING", "OK", "STOP"):
-        assert int(codes[name]) == globals()[name]
+    codes = {n: int(code) for n, code in re.findall(r"#define FASTAL_(\w+) \(?(-?\d)\)?", text)}
+    assert [codes[name] for name in ("OK", "STOP", "NO_MEMORY", "NOT_FINITE")] == [
+        OK, STOP, NO_MEMORY, NOT_FINITE,
+    ]  # fmt: skip
+    assert [codes[name] for name in ("NULL", "NEGATIVE", "BAD_SETTING")] == [
+        NULL, NEGATIVE, BAD_SETTING,
+    ]  # fmt: skip
 
 
 def test_bound():
@@ -136,103 +64,97 @@ def test_bound():
     assert C.bound(0.1, 0.5, 0.7, 0.01, None) == NULL
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {},
-        {"window": 15},
-        {"fall": 0, "alternative": 2},
-        {"patience": 3, "min_bounds": 30, "method": 2},
-    ],
-)
-def test_runs_are_those_of_a_stopper(changed):
-    door = Door("runs")
-    names = {
-        "method": ["auto", "exact", "normal"],
-        "alternative": ["less", "greater", "two-sided"],
-    }
-    given = {k: names[k][v] if k in names else (bool(v) if k == "fall" else v)
-             for k, v in changed.items()}  # fmt: skip
-    stopper = Stopper(**given)
-    status, runs = door.new(**changed)
+@pytest.mark.parametrize("fall", [0, 1])
+@pytest.mark.parametrize("method", [0, 1, 2])
+def test_runs_are_those_of_python(method, fall):
+    status, streams = new_runs(0.01, method, fall, n=3)
     assert status == OK
-    for r in FALLING:
-        assert door.push(runs, r) == stopper.push(r)
-        found = door.state(runs)
-        assert found["n_bounds"] == len(stopper.bounds)
-        assert found["stopped_at"] == (stopper.stopped_at or 0)
-        assert (found["n_runs"], found["n_below"], found["n_above"]) == (
-            stopper.n_runs, stopper.n_below, stopper.n_above,
-        )  # fmt: skip
-        assert (found["median"], found["p_value"]) == (stopper.median, stopper.p_value)
-    door.free(runs)
+    for i, x in enumerate((FALLING, FALLING[::-1], np.ones(80))):
+        rule = Rule(("runs", 0.01, method, False, bool(fall), 0))
+        for r in x.tolist():
+            assert C.streams_push(streams, i, r) == rule.push(r)
+            assert C.streams_stopped_at(streams, i) == rule.stopped_at
+        assert math.isnan(C.streams_left(streams, i))
+    assert C.streams_stopped_at(streams, 0) > 0
+    C.streams_free(streams)
 
 
-@pytest.mark.parametrize("window", [0, 12])
-def test_still_is_that_of_python(window):
-    door = Door("still")
-    rule = MovementBelow(0.2, horizon=200, window=window or None)
-    status, still = door.new(window=window)
+def test_movement_is_that_of_python():
+    status, streams = new_movement(0.4, 200, n=2)
+    rule = Rule(("still", 0.4, 200))
     assert status == OK
-    for r in FALLING:
-        assert door.push(still, r) == rule.push(r)
-        found = door.state(still)
-        assert found["stopped_at"] == (rule.stopped_at or 0)
-        for name in ("left", "level"):
-            value = getattr(rule, name)
-            assert found[name] == value or (math.isnan(found[name]) and math.isnan(value))
-    assert door.push(still, -1.0) == NEGATIVE
-    assert door.state(still)["n_bounds"] == len(FALLING)
-    door.free(still)
+    for r in FALLING.tolist():
+        assert C.streams_push(streams, 1, r) == rule.push(r)
+        assert C.streams_stopped_at(streams, 1) == rule.stopped_at
+        np.testing.assert_array_equal(C.streams_left(streams, 1), rule.left)
+    assert rule.stopped_at > 0
+    assert C.streams_push(streams, 1, -1.0) == NEGATIVE
+    assert C.streams_left(streams, 1) == rule.left
+    assert C.streams_stopped_at(streams, 0) == 0
+    C.streams_free(streams)
 
 
 def test_bad_settings():
     for changed in (
-        {"alpha": 0.0}, {"alpha": 1.0}, {"alpha": math.nan}, {"window": 1}, {"window": -3},
-        {"min_bounds": -1}, {"patience": 0}, {"method": 3}, {"method": -1}, {"alternative": 4},
-        {"fall": 2}, {"reserved": 1},
+        {"alpha": 0.0}, {"alpha": 1.0}, {"alpha": math.nan}, {"method": 3}, {"method": -1},
+        {"fall": 2}, {"fall": -1}, {"n": 0}, {"n": -1},
     ):  # fmt: skip
-        status, runs = Door("runs").new(**changed)
-        assert (status, runs.value) == (BAD_SETTING, None), changed
+        assert new_runs(**changed) == (BAD_SETTING, None), changed
     for changed in (
         {"share": 0.0}, {"share": 1.0}, {"share": math.nan}, {"horizon": 0}, {"horizon": -1},
-        {"window": 1}, {"window": -2}, {"window": 200},
+        {"n": 0}, {"n": -1},
     ):  # fmt: skip
-        status, still = Door("still").new(**changed)
-        assert (status, still.value) == (BAD_SETTING, None), changed
+        assert new_movement(**changed) == (BAD_SETTING, None), changed
+    for n in (2**31, 2**61, 2**63 - 1):  # more than can be addressed
+        assert new_runs(n=n) == new_movement(n=n) == (NO_MEMORY, None)
 
 
-def test_nothing_is_done_with_null(door):
-    state = door.State()
-    assert door.push(None, 1.0) == NULL
-    assert door.query(None, ctypes.byref(state)) == NULL
-    assert door.reset(None) == NULL
-    door.free(None)
-    _, thing = door.new()
-    assert door.query(thing, None) == NULL
-    door.free(thing)
-    assert C.runs_new(None, ctypes.byref(VOID())) == NULL
-    assert C.still_new(0.1, 10, 0, None) == NULL
+@pytest.mark.parametrize("new", [new_runs, new_movement])
+def test_nothing_is_done_without_a_stream(new):
+    _, streams = new(n=2)
+    for thing, i in ((None, 0), (streams, 2), (streams, -1), (streams, 2**63 - 1)):
+        assert C.streams_push(thing, i, 1.0) == NULL
+        assert C.streams_stopped_at(thing, i) == NULL
+        assert C.streams_reset(thing, i) == NULL
+        assert math.isnan(C.streams_left(thing, i))
+    C.streams_free(streams)
+    C.streams_free(None)
+    assert C.streams_new_runs(0.1, 0, 1, 1, None) == NULL
+    assert C.streams_new_movement(0.1, 10, 1, None) == NULL
 
 
-def test_what_is_not_finite_is_refused(door):
-    _, thing = door.new()
-    before = repr(door.state(thing))
-    for bad in (math.nan, math.inf, -math.inf):
-        assert door.push(thing, bad) == NOT_FINITE
-    assert repr(door.state(thing)) == before  # NaN included
-    door.free(thing)
+@pytest.mark.parametrize("new", [new_runs, new_movement])
+def test_what_is_not_finite_is_refused_and_a_reset_begins_anew(new):
+    _, streams = new(n=2)
+    for i in (0, 1):
+        for r in FALLING.tolist():
+            C.streams_push(streams, i, r)
+    at = C.streams_stopped_at(streams, 0)
+    assert C.streams_reset(streams, 0) == OK
+    assert [C.streams_stopped_at(streams, i) for i in (0, 1)] == [0, at]
+    for t, r in enumerate(FALLING.tolist(), 1):
+        for bad in (math.nan, math.inf, -math.inf):
+            assert C.streams_push(streams, 0, bad) == NOT_FINITE
+        assert C.streams_push(streams, 0, r) == (t >= at)
+    assert C.streams_stopped_at(streams, 0) == at > 0
+    C.streams_free(streams)
 
 
-def test_a_reset_begins_anew(door):
-    _, thing = door.new()
-    _, fresh = door.new()
-    for r in FALLING:
-        door.push(thing, r)
-    assert door.reset(thing) == OK
-    assert repr(door.state(thing)) == repr(door.state(fresh))
-    for r in FALLING:
-        assert door.push(thing, r) == door.push(fresh, r)
-    assert repr(door.state(thing)) == repr(door.state(fresh))
-    door.free(thing)
-    door.free(fresh)
+def test_the_distribution():
+    d = RunsDistribution(10, 12)
+    for u in range(-1, 24):
+        assert [f(u, 10, 12) for f in (C.runs_pmf, C.runs_cdf, C.runs_sf)] == [
+            d.pmf(u), d.cdf(u), d.sf(u),
+        ]  # fmt: skip
+        for alternative in range(3):
+            for method in range(3):
+                p = C.runs_p_value(u, 10, 12, alternative, method)
+                assert p == distribution.p_value(max(u, 0), 10, 12, alternative, method)
+    for counts in ((-1, 3), (3, -1), (2**53, 1), (3, 2**63 - 1), (-(2**63), 2)):
+        for f in (C.runs_pmf, C.runs_cdf, C.runs_sf):
+            assert math.isnan(f(4, *counts))
+        assert math.isnan(C.runs_p_value(4, *counts, 0, 0))
+    for kind in ((3, 0), (-1, 0), (0, 3), (0, -1)):
+        assert math.isnan(C.runs_p_value(4, 5, 5, *kind))
+    for u in (-(2**63), 2**63 - 1):
+        assert (C.runs_cdf(u, 5, 5), C.runs_p_value(u, 5, 5, 1, 0)) == (u > 0, u < 0)

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, prange
 
 import fastal
 from fastal import jit, runs_test
 from fastal._core import symbols
+from fastal._core.rule import Rule, Streams
 
 rng = np.random.default_rng(0)
 SHIFTED = np.r_[rng.standard_normal(15) + 5, rng.standard_normal(25)]
@@ -36,19 +37,18 @@ def test_stopping_time_is_the_first_rejected_prefix():
     assert jit.stopping_time(np.empty(0), 1e-3) == -1
 
 
+RULE = ("runs", 1e-3, 0, False, True, 0)
+MOVEMENT = ("still", 0.1, 20)
+
+
 @njit
-def campaign(bounds, alpha):
-    handle = jit.stopper_new(alpha)
+def campaign(handle, i, bounds):
     stops = np.empty(len(bounds), dtype=np.bool_)
-    p_values = np.empty(len(bounds))
-    for i in range(len(bounds)):
-        stops[i] = jit.stopper_push(handle, bounds[i])
-        p_values[i] = jit.stopper_p_value(handle)
-    runs = jit.stopper_n_runs(handle)
-    jit.stopper_reset(handle)
-    runs_after_reset = jit.stopper_n_runs(handle)
-    jit.stopper_free(handle)
-    return stops, p_values, runs, runs_after_reset
+    for j in range(len(bounds)):
+        stops[j] = jit.push(handle, i, bounds[j])
+    before = jit.stopped_at(handle, i)
+    jit.reset(handle, i)
+    return stops, before, jit.stopped_at(handle, i)
 
 
 @njit
@@ -57,21 +57,14 @@ def compiled_gp_kl(mean, var, y, noise):
 
 
 @njit
-def push_to_both(r):
-    stopper, still = jit.stopper_new(0.01), jit.still_new(0.1, 20)
-    refused = 0
-    try:
-        jit.stopper_push(stopper, r)
-    except Exception:  # Numba's form
-        refused += 1
-    try:
-        jit.still_push(still, r)
-    except Exception:
-        refused += 1
-    seen = jit.stopper_n_runs(stopper)
-    jit.stopper_free(stopper)
-    jit.still_free(still)
-    return refused, seen
+def refused(handle, n, r):
+    count = 0
+    for i in range(n):
+        try:
+            jit.push(handle, i, r)
+        except Exception:  # Numba's form
+            count += 1
+    return count
 
 
 @pytest.mark.parametrize(
@@ -81,8 +74,13 @@ def push_to_both(r):
 )  # fmt: skip
 def test_what_is_no_posterior_is_no_bound_in_compiled_code(posterior):
     assert math.isnan(compiled_gp_kl(*posterior))
-    assert push_to_both(compiled_gp_kl(*posterior)) == (2, 0)
-    assert push_to_both(compiled_gp_kl(0.0, 1.0, 1.0, 0.01)) == (0, 1)
+    for spec in (RULE, MOVEMENT):
+        streams = Streams(Rule(spec), 2)
+        handle = streams.lend()
+        assert refused(handle, 2, compiled_gp_kl(*posterior)) == 2
+        assert refused(handle, 2, compiled_gp_kl(0.0, 1.0, 1.0, 0.01)) == 0
+        streams.take_back()
+        assert [streams.n_bounds(i) for i in range(2)] == [1, 1]
 
 
 SIGNATURE = "void (char *, int *, __pyx_t_5scipy_6linalg_11cython_blas_d *, double *)"
@@ -96,56 +94,84 @@ def test_integers_of_blas():
     assert "int *" in symbols._signature("scipy.linalg.cython_blas", "dgemm")
 
 
-def test_a_stopper_inside_compiled_code():
-    stops, p_values, runs, runs_after_reset = campaign(SHIFTED, 1e-3)
-    first = jit.stopping_time(SHIFTED, 1e-3)
-    # a stop latches
-    assert stops.tolist() == [n >= first for n in range(1, len(SHIFTED) + 1)]
-    assert p_values[0] == 1
-    for n in range(2, len(SHIFTED) + 1):
-        assert p_values[n - 1] == runs_test(SHIFTED[:n], cutoff="median", alternative="less").pvalue
-    assert (runs, runs_after_reset) == (runs_test(SHIFTED, cutoff="median").n_runs, 0)
+@pytest.mark.parametrize("spec", [RULE, MOVEMENT, ("any", RULE, ("count", 12)), ("all", RULE, RULE)])
+def test_streams_inside_compiled_code(spec):
+    streams = Streams(Rule(spec), 2)
+    handle = streams.lend()
+    for x in (SHIFTED - SHIFTED.min(), SHIFTED[::-1] - SHIFTED.min()):
+        rule = Rule(spec)
+        stops, at, after = campaign(handle, 1, x)
+        assert stops.tolist() == [rule.push(r) for r in x.tolist()]  # a stop stays
+        assert (at, after, jit.stopped_at(handle, 0)) == (rule.stopped_at or -1, -1, -1)
+    for r in x[:15].tolist():
+        jit.push(handle, 0, r)
+    short = Rule(spec)
+    short.extend(x[:15])
+    np.testing.assert_array_equal(jit.left(handle, 0), short.left)
+
+
+@njit(parallel=True, nogil=True)
+def in_parallel(handle, rows, out):
+    for i in prange(len(rows)):
+        for r in rows[i]:
+            if jit.push(handle, i, r):
+                break
+        out[i] = jit.stopped_at(handle, i)
+
+
+def test_streams_in_prange():
+    rows = np.random.default_rng(1).random((200, 80)) + 2 * (np.arange(80) < 20)
+    streams, out = Streams(Rule(RULE), len(rows)), np.empty(len(rows), dtype=np.int64)
+    in_parallel(streams.lend(), rows, out)
+    assert out.tolist() == [jit.stopping_time(row, 1e-3) for row in rows]
+    assert (out > 0).all()
 
 
 def test_bad_input_in_compiled_code():
     for alpha in (0.0, 1.0, -1.0, math.nan):
         with pytest.raises(ValueError, match=r"`alpha` must be in \(0, 1\)"):
-            jit.stopper_new(alpha)
-        with pytest.raises(ValueError, match=r"`alpha` must be in \(0, 1\)"):
             jit.stopping_time(SHIFTED, alpha)
-    handle = jit.stopper_new(0.01)
+    streams, waits = Streams(Rule(MOVEMENT), 2), Streams(Rule(("still", 0.1, 0)), 1)
+    handle = streams.lend()
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match="`r` must be finite"):
-            jit.stopper_push(handle, bad)
+            jit.push(handle, 0, bad)
         with pytest.raises(ValueError, match="`bounds` must be finite"):
             jit.stopping_time(np.array([1.0, bad]), 0.01)
-    assert jit.stopper_n_runs(handle) == 0
-    jit.stopper_free(handle)
+    with pytest.raises(ValueError, match="`r` must not be negative"):
+        jit.push(handle, 0, -1.0)
+    with pytest.raises(ValueError, match="`horizon` must be given"):
+        jit.push(waits.lend(), 0, 1.0)
+    for thing, i in ((0, 0), (handle, -1), (handle, 2), (handle, 2**62)):
+        for call in (lambda *s: jit.push(*s, 1.0), jit.stopped_at, jit.left, jit.reset):
+            with pytest.raises(ValueError, match="there is no such stream"):
+                call(thing, i)
+    streams.take_back()
+    assert [streams.n_bounds(i) for i in range(2)] == [0, 0]
 
 
 def test_entry_points_return_numbers():
     # with the JIT disabled, a bare ExternalFunction would return its own signature
     @njit
     def raw(bounds):
-        tracker = symbols.tracker_new(0.01, 3)
+        streams = symbols.streams_new_runs(1e-3, 1, 0, 1)
         status = 0
         for b in bounds:
-            status = symbols.tracker_push(tracker, b)
+            status = symbols.streams_push(streams, 0, b)
         answer = (
             status,
-            symbols.tracker_n_runs(tracker),
-            symbols.tracker_p_value(tracker),
-            symbols.tracker_stopped_at(tracker),
-            symbols.tracker_push(tracker, np.nan),
+            symbols.streams_stopped_at(streams, 0),
+            symbols.streams_push(streams, 0, np.nan),
+            symbols.streams_reset(streams, 0),
+            symbols.streams_stopped_at(streams, 0),
+            symbols.streams_left(streams, 0),
         )
-        symbols.tracker_reset(tracker)
-        symbols.tracker_free(tracker)
+        symbols.streams_free(streams)
         return answer
 
-    status, runs, p_value, stopped_at, refused = raw(np.array([4.0, 3.0, 2.0, 5.0, 1.0]))
-    expected = runs_test([2.0, 5.0, 1.0], cutoff="median", alternative="less")  # a window of three
-    assert (status, runs, p_value) == (0, expected.n_runs, expected.pvalue)
-    assert (stopped_at, refused) == (0, -2)
+    *numbers, left = raw(SHIFTED)
+    assert numbers == [1, first_rejection(SHIFTED, 1e-3), -2, 0, 0]
+    assert math.isnan(left)
 
 
 def run(script: Path, **environment: str) -> dict:
@@ -163,19 +189,19 @@ def test_a_calling_function_caches(tmp_path):
         textwrap.dedent("""
         import json
         import numpy as np
-        from numba import njit
+        from numba import njit, prange
         from fastal import jit
+        from fastal._core.rule import Rule, Streams
 
         @njit(nogil=True, cache=True)
-        def caller(bounds):
-            handle = jit.stopper_new(1e-3)
+        def caller(handle, bounds):
             stopped = False
             for b in bounds:
-                stopped = jit.stopper_push(handle, b)
-            jit.stopper_free(handle)
+                stopped = jit.push(handle, 0, b)
             return stopped
 
-        answer = bool(caller(np.repeat([5.0, 1.0], 10)))
+        streams = Streams(Rule(("runs", 1e-3, 0, False, True, 0)), 1)
+        answer = bool(caller(streams.lend(), np.repeat([5.0, 1.0], 10)))
         stats = caller.stats
         print(json.dumps([answer, sum(stats.cache_hits.values()),
                           sum(stats.cache_misses.values())]))
@@ -226,11 +252,8 @@ def test_an_outside_extension_can_cimport(tmp_path):
         print(json.dumps([caller.follow(x, 1e-3), stops.tolist(), refused, cdf]))
     """
     (tmp_path / "use.py").write_text(textwrap.dedent(code))
-    (stopped_at, runs, p_value), stops, refused, cdf = run(tmp_path / "use.py")
-    expected = runs_test(SHIFTED, cutoff="median", alternative="less")
+    stopped_at, stops, refused, cdf = run(tmp_path / "use.py")
     assert stopped_at == first_rejection(SHIFTED, 1e-3)
-    assert (runs, p_value) == (expected.n_runs, expected.pvalue)
-    # one tracker for all streams, reset between them
     assert first_rejection(SHIFTED[::-1], 1e-3) > 0  # a rise is a rejection that does not count
     assert stops == [stopped_at, 0, 0]
     assert refused == "status -2 at bound 1: not finite, or no memory"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastal
+from fastal._core.rule import Rule
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
@@ -146,10 +147,10 @@ def test_c_caller(tmp_path):
             refused = str(error)
         print(json.dumps([found, refused]))
     """)
-    rule = fastal.MovementBelow(0.05, horizon=n)
-    assert rule.extend(fastal.gp_kl(0.0, var, y, 0.01)) == stopped_at
+    rule = Rule(("still", 0.05, n))
     bounds = fastal.gp_kl(0.0, var, y, 0.01)
-    assert left == fastal.movement_left(bounds, n)[stopped_at - 1]
+    assert rule.extend(bounds[:stopped_at]) == stopped_at
+    assert left == rule.left
     assert stopped_at < n
     assert refused == "fastal: status -4"
 
@@ -157,18 +158,16 @@ def test_c_caller(tmp_path):
 def test_cpp_caller(tmp_path):
     bounds = np.concatenate((np.full(12, 5.0), np.linspace(1.0, 0.5, 20)))
     use = built("cpp_caller", tmp_path)
-    stopped_at, runs, p_value, refused = use(f"""
+    stopped_at, refused = use(f"""
         import json, cpp_caller, numpy as np
         found = cpp_caller.follow(np.array({bounds.tolist()}), 1e-3)
         try:
             cpp_caller.follow(np.array([np.nan]), 1e-3)
         except ValueError as error:
             refused = str(error)
-        print(json.dumps([*found, refused]))
+        print(json.dumps([found, refused]))
     """)
-    stopper = fastal.Stopper()
-    assert stopper.extend(bounds[:stopped_at]) == stopped_at
-    assert (runs, p_value) == (stopper.n_runs, stopper.p_value)
+    assert Rule(("runs", 1e-3, 0, False, True, 0)).extend(bounds[:stopped_at]) == stopped_at > 12
     assert refused == "fastal: status -2"
 
 
@@ -177,7 +176,7 @@ def test_an_extension_for_another_version_is_refused(tmp_path):
     header.mkdir()
     folder.mkdir()
     text = (Path(fastal.get_include()) / "fastal.h").read_text()
-    (header / "fastal.h").write_text(text.replace("ABI_VERSION 2\n", "ABI_VERSION 999\n"))
+    (header / "fastal.h").write_text(text.replace("ABI_VERSION 3\n", "ABI_VERSION 999\n"))
     said = built("c_caller", folder, str(header))("""
         import json
         try:
@@ -185,7 +184,7 @@ def test_an_extension_for_another_version_is_refused(tmp_path):
         except ImportError as error:
             print(json.dumps(str(error)))
     """)
-    assert said.startswith("fastal has version 2 of its C interface with")
+    assert said.startswith("fastal has version 3 of its C interface with")
     assert said.endswith("build it anew")
     assert "version 999" in said
 
