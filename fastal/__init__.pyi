@@ -38,10 +38,10 @@ from .runs import choose_method as choose_method
 from .runs import runs_test as runs_test
 from .simulation.campaigns import simulate as simulate
 from .simulation.result import Simulation as Simulation
-from .stopping.batch import StopperBatch as StopperBatch
+from .stopping.batch import Streams as Streams
 from .stopping.batch import stopping_time as stopping_time
-from .stopping.budget import FixedBudget as FixedBudget
-from .stopping.budget import MinLabels as MinLabels
+from .stopping.count import FixedBudget as FixedBudget
+from .stopping.count import MinLabels as MinLabels
 from .stopping.criterion import Criterion as Criterion
 from .stopping.sequential import false_stop_probability as false_stop_probability
 from .stopping.still import MovementBelow as MovementBelow

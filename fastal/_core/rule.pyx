@@ -532,3 +532,40 @@ cdef class Streams:
 
     def __len__(self):
         return self.streams.n
+
+
+# ---------------------------------------------------------------------------------------------
+# A push without a frame of Python
+# ---------------------------------------------------------------------------------------------
+
+cdef class Pushes:
+    """What takes bounds one by one, by a `Rule` or what does the same in Python, in `_rule`."""
+
+    cdef public object _rule
+
+    def push(self, r):
+        """Take the bound of one label.
+
+        Parameters
+        ----------
+        r : float
+            A finite number.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before. After a call of `after_fit` only such
+            calls decide.
+        """
+        cdef Rule rule
+        cdef int status
+        if type(self._rule) is not Rule or not isinstance(r, float):
+            from fastal._validation import real
+            return self._rule.push(real("r", r))
+        rule = <Rule>self._rule
+        if rule.busy:
+            rule.check()
+        status = state_push(&rule.state, r)
+        if status < 0:
+            rule.refuse(status, r)
+        return status == 1

@@ -82,7 +82,8 @@ def stopping_time(
     history = check.finite_array("bounds", bounds)
     if history.ndim not in (1, 2):
         raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
-    rule.admit(history.ravel(), "bounds")
+    if history.size:
+        rule.copy().push(float(history.min()))  # what it refuses
     if history.ndim == 1:
         return rule.extend(history) or None
     out = np.empty(len(history), dtype=np.int64)
@@ -106,12 +107,6 @@ class Streams:
     n : int
         Number of streams.
 
-    Attributes
-    ----------
-    handle : int
-        The streams for ``fastal.jit.push(handle, i, r)`` in compiled code, as long as this object
-        lives; one stream belongs to one thread at a time.
-
     Examples
     --------
     >>> from fastal import Stopper, Streams
@@ -126,9 +121,8 @@ class Streams:
         rule = compiled_rule(criterion)
         self._n = check.count("n", n, 1, check.INT64_MAX)
         _memory.check(self._n * rule.nbytes, f"{check.short_repr(n)} streams", "lower `n`")
-        self._criterion = criterion.copy().reset()
+        self._criterion, self._rule = criterion.copy().reset(), rule
         self._streams = core.Streams(rule, self._n)
-        self.handle: int = self._streams.handle
 
     def push(self, values: ArrayLike, where: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Push one bound to each stream.
@@ -155,6 +149,7 @@ class Streams:
             if chosen.dtype.kind != "b" or chosen.shape != (self._n,):
                 raise ValueError(f"`where` must hold {self._n} booleans, got {check.short_repr(where)}")
             bounds = np.where(chosen, bounds, 0.0)
+        self._rule.copy().push(float(check.finite_array("values", bounds).min()))  # what it refuses
         stopped = np.empty(self._n, dtype=np.uint8)
         self._streams.push(bounds, chosen.view(np.uint8), stopped)
         return stopped.astype(bool)
@@ -171,6 +166,13 @@ class Streams:
         if chosen.dtype.kind != "b" or chosen.shape != (self._n,):
             raise ValueError(f"`where` must hold {self._n} booleans, got {check.short_repr(where)}")
         self._streams.reset(np.flatnonzero(chosen))
+
+    @property
+    def handle(self) -> int:
+        """The streams for ``fastal.jit.push(handle, i, r)`` in compiled code, while this lives."""
+        address = self._streams.lend()
+        self._streams.take_back()
+        return address
 
     @property
     def stopped_at(self) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _params
 from fastal import _validation as check
-from fastal._core.rule import Rule
+from fastal._core.rule import Pushes, Rule
 from fastal._state import HOMES, damaged_state, import_home, state_values
 from fastal.stopping.verdict import Verdict, own_verdict, unconfirmed
 
@@ -119,7 +119,7 @@ class PythonRule:
         return (self._says(self.n),)
 
 
-class Criterion(ABC):
+class Criterion(Pushes, ABC):
     """Takes one number after each label, a bound, and says when to stop.
 
     A criterion of your own is a class whose ``__init__`` gives its settings to this one, and a
@@ -145,13 +145,13 @@ class Criterion(ABC):
 
     _measures: ClassVar[bool] = False  # whether it goes by something else than bounds
 
-    _rule: Any
     _fit: Fit | None
     _stop: Verdict | None  # what was said at the stop, before its bounds were replaced
 
     def __init__(self, **settings: Any) -> None:
         vars(self).update(settings, _horizon=0)
-        vars(self).update(_rule=self._new_rule(), _fit=None, _stop=None)
+        vars(self).update(_fit=None, _stop=None)
+        self._rule = self._new_rule()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -180,27 +180,6 @@ class Criterion(ABC):
         return own_verdict(bounds, stop, "" if stop else self._doubt())
 
     # bounds in -------------------------------------------------------------------------------
-
-    def push(self, r: float) -> bool:
-        """Take the bound of one label.
-
-        Parameters
-        ----------
-        r : float
-            A finite number.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop, now or before. After a call of `after_fit` only such
-            calls decide.
-        """
-        try:
-            stopped: bool = self._rule.push(r)
-        except TypeError:
-            check.real("r", r)
-            raise
-        return stopped
 
     def extend(self, values: ArrayLike) -> int | None:
         """Take bounds in order, all or none.
@@ -445,9 +424,8 @@ class Criterion(ABC):
 
     def _take_over(self, other: Self) -> None:
         """Become what another one with the same settings is."""
-        vars(self).update(
-            _rule=other._rule.copy(), _horizon=other._horizon, _fit=other._fit, _stop=other._stop
-        )
+        vars(self).update(_horizon=other._horizon, _fit=other._fit, _stop=other._stop)
+        self._rule = other._rule.copy()
 
     def replace(self, **changes: Any) -> Self:
         """Return another criterion with these settings, without bounds.
