@@ -204,8 +204,9 @@ class Stopper(Criterion):
         """Mean of the last bounds over its largest value so far (see `MovementBelow`)."""
         return movement_now(self.bounds, self._horizon)[1]
 
+    @property
     def earliest_stop(self) -> int | None:
-        """Return the least number of bounds at which a stop is possible; None if none ever is."""
+        """Least number of bounds at which a stop is possible; None if none ever is."""
         method = "exact" if self.method == "auto" or self.sequential else self.method
         n = _earliest(self._level, self._falls, METHODS[method])
         return None if n is None or (self.horizon is not None and n > self.horizon) else n
@@ -220,7 +221,7 @@ class Stopper(Criterion):
         elif self.fall and numbers["p_value"] <= numbers["alpha"] and len(bounds) > 1:
             direction = _direction(bounds)
         return runs_verdict(
-            stop, numbers, self.earliest_stop(), self.alpha, self.horizon, direction, warnings,
+            stop, numbers, self.earliest_stop, self.alpha, self.horizon, direction, warnings,
             self._doubt(),
         )  # fmt: skip
 
