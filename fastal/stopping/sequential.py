@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastal import _validation as check
-from fastal._core import batch, distribution
 from fastal._types import Array
-from fastal.runs import ALTERNATIVES, METHODS
+from fastal.runs import RunsDistribution
 
 # Up to this horizon the attained p-values are few, and their gaps matter.
 _FEW_LEVELS = 200
@@ -159,13 +158,9 @@ def _attained(level: float, horizon: int) -> float:
 
     Between two of them the chance of a stop does not change, but an interpolation would.
     """
-    critical = np.empty(horizon + 1, dtype=np.int32)
-    exact, less = METHODS["exact"], ALTERNATIVES["less"]
-    batch.critical_counts(level, False, exact, critical)
-    return max(
-        (
-            distribution.p_value(int(critical[n]), n // 2, n - n // 2, less, exact)
-            for n in np.flatnonzero(critical).tolist()
-        ),
-        default=0.0,
-    )
+    found = 0.0
+    for n in range(2, horizon + 1):
+        runs = RunsDistribution(n // 2, n - n // 2)
+        u = runs.ppf(level)  # the first that reaches the level, perhaps exactly
+        found = max(found, *(p for p in (runs.cdf(u - 1), runs.cdf(u)) if p <= level))
+    return float(found)
