@@ -252,8 +252,13 @@ class Criterion(Pushes, ABC):
                 "the criterion has bounds of: fit it to all of them first",
                 stacklevel=2,
             )
-        self.set_horizon(horizon)
-        self._replace_all(bounds, edge)
+        before = self._horizon
+        try:
+            self.set_horizon(horizon)
+            self._replace_all(bounds, edge)
+        except BaseException:  # a bound is refused
+            self.set_horizon(before)
+            raise
         return self.stopped
 
     def _allow_fits(self) -> None:
