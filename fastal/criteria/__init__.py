@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from fastal.criteria.held_out import leave_one_out as leave_one_out
     from fastal.criteria.measures import cohen_kappa as cohen_kappa
     from fastal.criteria.measures import crossing_counts as crossing_counts
+    from fastal.criteria.measures import delta_f as delta_f
     from fastal.criteria.measures import entropies as entropies
     from fastal.criteria.measures import error_gap as error_gap
     from fastal.criteria.measures import first_crossing as first_crossing
+    from fastal.criteria.measures import share_changed as share_changed
+    from fastal.criteria.predictions import ClassificationChange as ClassificationChange
+    from fastal.criteria.predictions import DeltaFScore as DeltaFScore
     from fastal.criteria.predictions import ErrorStability as ErrorStability
     from fastal.criteria.predictions import MaxUncertainty as MaxUncertainty
     from fastal.criteria.predictions import OverallUncertainty as OverallUncertainty
@@ -40,8 +44,13 @@ __getattr__, __dir__, __all__ = attach(
             "expected_loss expected_losses max_variances pac_bayes_bound pac_bayes_bounds"
         ),
         "confidence": "ConfidenceDrop ConfidenceGradient confidences",
-        "predictions": "ErrorStability MaxUncertainty OverallUncertainty StabilizingPredictions",
-        "measures": "cohen_kappa crossing_counts entropies error_gap first_crossing",
+        "predictions": (
+            "ClassificationChange DeltaFScore ErrorStability MaxUncertainty OverallUncertainty "
+            "StabilizingPredictions"
+        ),
+        "measures": (
+            "cohen_kappa crossing_counts delta_f entropies error_gap first_crossing share_changed"
+        ),
         "finished_run": "Record prior_loss",
         "held_out": "LeaveOneOut leave_one_out",
     },

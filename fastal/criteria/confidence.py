@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._types import Array
-from fastal.criteria.predictions import _classifier, _needs_classes
-from fastal.stopping.measured import Measured
-
-if TYPE_CHECKING:
-    from fastal.stopping.criterion import CampaignView, FinishedRun
+from fastal.criteria.predictions import Predicted, classifier_of
 
 
 def confidences(p: ArrayLike) -> Array:
@@ -43,17 +39,20 @@ def confidences(p: ArrayLike) -> Array:
     return most
 
 
-class _Confidence(Measured):
+def _least(probabilities: ArrayLike) -> float:
+    return float(confidences(check.class_probabilities("probabilities", probabilities)).min())
+
+
+def _average(probabilities: ArrayLike) -> float:
+    p = check.class_probabilities("probabilities", probabilities)
+    return math.fsum(confidences(p)) / len(p)
+
+
+class _Confidence(Predicted):
     """A summary of how sure a classifier is of some examples, step by step."""
 
-    push_takes = "a confidence"
-
-    def _measure(self, name: str, value: object) -> float:
+    def _checked(self, name: str, value: object) -> float:
         return check.between(name, value, 0.0, 1.0)
-
-    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        """Refuse: a finished run has no classifiers."""
-        raise _needs_classes(self)
 
 
 class ConfidenceGradient(_Confidence):
@@ -71,32 +70,38 @@ class ConfidenceGradient(_Confidence):
         Positive.
     window : int
         Number of measures in a median.
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
 
     Notes
     -----
     No stop is possible before ``window + 1`` steps. The source selects one example per step; with
-    batches of b it takes a window that is b times smaller to look back equally far. We know the
-    source through later accounts of it: that the probability of the most probable class is the
-    confidence, and that the largest measure must be larger than all before it, are our reading.
+    batches of b it takes a window that is b times smaller to look back equally far, and so it does
+    with looks after each b labels: ``every=1`` follows the source. We know the source through later
+    accounts of it: that the probability of the most probable class is the confidence, and that the
+    largest measure must be larger than all before it, are our reading.
 
     Examples
     --------
-    >>> from fastal import ConfidenceGradient
+    >>> from fastal.criteria import ConfidenceGradient
     >>> criterion = ConfidenceGradient(threshold=0.02, window=3)
     >>> criterion.extend([0.4, 0.6, 0.7, 0.71, 0.72])
     5
-    >>> criterion.reason
+    >>> criterion.verdict.reason
     'gradient of the median confidence, at a new maximum, (0.01) is below 0.02'
     """
 
-    _settings = ("threshold", "window")
+    window: int
+
     _relation = ("is below", "is not below")
     _subject = "gradient of the median confidence, at a new maximum,"
 
-    def __init__(self, threshold: float = 5e-5, window: int = 100) -> None:
-        super().__init__()
-        self.threshold = check.positive("threshold", threshold)
-        self.window = check.count("window", window, 1, check.INT64_MAX)
+    def __init__(self, threshold: float = 5e-5, window: int = 100, *, every: int = 10) -> None:
+        super().__init__(
+            threshold=check.positive("threshold", threshold),
+            window=check.count("window", window, 1, check.INT64_MAX),
+            every=every,
+        )
 
     def update(self, probabilities: ArrayLike) -> bool:
         """Take the class probabilities of the unlabelled pool, or of the selected example.
@@ -110,23 +115,31 @@ class ConfidenceGradient(_Confidence):
         Returns
         -------
         bool
-            Whether there has been a stop.
+            Whether there has been a stop, now or before.
         """
-        p = check.class_probabilities("probabilities", probabilities)
-        return self._step(float(confidences(p).min()))
+        return self._take(_least(probabilities), self._seen + 1)
 
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Take the predictions of the campaign's classifier."""
-        model, left = _classifier(self, campaign), campaign.unlabelled
-        if not left.any():  # nothing is left to be uncertain of
-            return self._step(1.0)
-        return self.update(model.predict_proba(campaign.points[left]))
+    def measure(self, campaign: Any) -> float:
+        """Return how sure the campaign's classifier is of its least certain unlabelled point.
 
-    def _value(self, history: list[float], n: int) -> float:
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A probability; 1 if nothing is left to be uncertain of.
+        """
+        model, left = classifier_of(self, campaign), campaign.unlabelled
+        return _least(model.predict_proba(campaign.points[left])) if left.any() else 1.0
+
+    def _value(self, history: tuple[float, ...]) -> float:
         w = self.window
-        if n <= w or any(history[n - 1] <= before for before in history[: n - 1]):
+        if len(history) <= w or any(history[-1] <= before for before in history[:-1]):
             return math.nan
-        return median(history[n - w : n]) - median(history[n - w - 1 : n - 1])
+        return median(history[-w:]) - median(history[-w - 1 : -1])
 
     def _passes(self, value: float) -> bool:
         return 0.0 < value < self.threshold
@@ -144,6 +157,8 @@ class ConfidenceDrop(_Confidence):
     ----------
     rounds : int
         Number of falls in a row.
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
 
     Notes
     -----
@@ -153,21 +168,21 @@ class ConfidenceDrop(_Confidence):
 
     Examples
     --------
-    >>> from fastal import ConfidenceDrop
+    >>> from fastal.criteria import ConfidenceDrop
     >>> criterion = ConfidenceDrop(rounds=2)
     >>> criterion.extend([0.6, 0.8, 0.7, 0.9, 0.85, 0.84])
     6
-    >>> criterion.reason
+    >>> criterion.verdict.reason
     'number of falls of the confidence in a row (2) reaches 2'
     """
 
-    _settings = ("rounds",)
+    rounds: int
+
     _relation = ("reaches", "is below")
     _subject = "number of falls of the confidence in a row"
 
-    def __init__(self, rounds: int = 3) -> None:
-        super().__init__()
-        self.rounds = check.count("rounds", rounds, 1, check.INT64_MAX)
+    def __init__(self, rounds: int = 3, *, every: int = 10) -> None:
+        super().__init__(rounds=check.count("rounds", rounds, 1, check.INT64_MAX), every=every)
 
     def update(self, probabilities: ArrayLike) -> bool:
         """Take the class probabilities of the set.
@@ -181,20 +196,28 @@ class ConfidenceDrop(_Confidence):
         Returns
         -------
         bool
-            Whether there has been a stop.
+            Whether there has been a stop, now or before.
         """
-        p = check.class_probabilities("probabilities", probabilities)
-        return self._step(math.fsum(confidences(p)) / len(p))
+        return self._take(_average(probabilities), self._seen + 1)
 
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Take the predictions of the campaign's classifier."""
-        return self.update(_classifier(self, campaign).predict_proba(campaign.points))
+    def measure(self, campaign: Any) -> float:
+        """Return how sure the campaign's classifier is of the pool, on average.
 
-    def _value(self, history: list[float], n: int) -> float:
-        if n == 0:
-            return math.nan
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A probability.
+        """
+        return _average(classifier_of(self, campaign).predict_proba(campaign.points))
+
+    def _value(self, history: tuple[float, ...]) -> float:
         falls = 0
-        while falls < n - 1 and history[n - 1 - falls] < history[n - 2 - falls]:
+        while falls < len(history) - 1 and history[-1 - falls] < history[-2 - falls]:
             falls += 1
         return float(falls)
 

@@ -1,8 +1,8 @@
 """The criteria of the paper's experiments, and what they have in common.
 
-Every criterion takes one number per label by `push`, or computes it by `update`; it says `stopped`,
-`stopped_at` and `reason`, and combines with ``&`` and ``|``: ``Stopper() | FixedBudget(200)`` stops
-at 200 labels at the latest, ``Stopper() & MinLabels(30)`` not before 30.
+Every criterion takes one number per label by `push`, or computes it by `update`; it says
+`stopped`, `stopped_at` and its `verdict`, and combines with ``&`` and ``|``: ``Stopper() |
+FixedBudget(200)`` stops at 200 labels at the latest, ``Stopper() & MinLabels(30)`` not before 30.
 
 Those of the paper's experiments (section 5.2) need a threshold that depends on the problem, and all
 but the largest variance need more than a bound. Next to each stands a function that computes its
@@ -15,87 +15,70 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._core.expected_loss import expected_loss as loss_of_total
-from fastal._core.rule import CompiledRule, VarianceRule
 from fastal._types import Array
 from fastal.criteria.finished_run import Record, prior_loss
 from fastal.criteria.label_inverses import LabelInverses
-from fastal.criteria.measures import first_crossing
 from fastal.models.gp import GaussianProcess
 from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
     from fastal.models.buffers import Labels
-    from fastal.stopping.criterion import CampaignView, FinishedRun, FittedView
 
 
 class RunCriterion(Measured):
     """A criterion whose measure a finished run gives for all labels at once."""
 
-    _rises: ClassVar[bool] = False
+    def __init__(self, threshold: float, **settings: Any) -> None:
+        super().__init__(threshold=check.real("threshold", threshold), **settings)
 
-    def __init__(self, threshold: float) -> None:
-        super().__init__()
-        self.threshold = check.real("threshold", threshold)
-
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Update after one label with the measure of all labels so far."""
-        return self._step(self.measure_now(campaign))
-
-    def refitted(self, campaign: FittedView, *, at_edge: bool = False) -> bool:
-        """Count labels that came before the first fit: they have no measure.
+    def measures_of_run(self, run: Any) -> Array:
+        """Return the measures of a finished run.
 
         Parameters
         ----------
-        campaign : FittedView
-            The learner.
-        at_edge : bool
-            Of no importance here.
+        run : Record
+            A campaign that has ended.
 
         Returns
         -------
-        bool
-            Whether there has been a stop, now or before.
+        array
+            One measure for each bound.
         """
-        check.flag("at_edge", at_edge)
-        for _ in range(len(campaign.bounds) - len(self.history)):
-            self._step(math.nan)
-        return self.stopped
+        return self._after_labels(run)[run.n_initial :]
 
     @abstractmethod
-    def measure_now(self, campaign: CampaignView) -> float:
-        """Return the measure of a campaign's labels so far."""
-
-    @abstractmethod
-    def measures_of(self, run: Record) -> Array:
-        """Return the measures after each label of a run."""
-
-    def measures_in(self, run: Any) -> Array:
-        """Return the measures of a finished run, one for each bound."""
-        return self.measures_of(run)[run.n_initial :]
-
-    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        """Return the number of bounds at the stop in a finished run, or None."""
-        assert measures is not None  # `measures_in` returned them
-        return first_crossing(measures, self.threshold, rises=self._rises)
+    def _after_labels(self, run: Record) -> Array:
+        """Return the measure after each label of a run."""
 
 
 class ModelCriterion(RunCriterion):
     """A criterion that measures a Gaussian process with its labels."""
 
     @abstractmethod
-    def measure(self, gp: GaussianProcess) -> float:
+    def _measure_of(self, gp: GaussianProcess) -> float:
         """Return the measure of a labelled process; NaN if it cannot be computed yet."""
 
-    def measure_now(self, campaign: CampaignView) -> float:
-        """Return the measure of a campaign's labels so far."""
-        return self.measure(campaign.model)
+    def measure(self, campaign: Any) -> float:
+        """Return the measure of a campaign's labels so far.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A number; NaN if there is none yet.
+        """
+        return self._measure_of(campaign.model)
 
     def update(self, gp: GaussianProcess) -> bool:
         """Take a process with all labels so far; return whether there has been a stop.
@@ -110,7 +93,7 @@ class ModelCriterion(RunCriterion):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._step(self.measure(_labelled(gp)))
+        return self._take(self._measure_of(_labelled(gp)), self._seen + 1)
 
 
 def _labelled(gp: Any) -> GaussianProcess:
@@ -147,58 +130,14 @@ class MaxVariance(RunCriterion):
     >>> criterion = MaxVariance(0.1)
     >>> criterion.update([0.5, 0.02]), criterion.update([0.04, 0.01])
     (False, True)
-    >>> criterion.reason
+    >>> criterion.verdict.reason
     'largest variance of an unlabelled point (0.04) is at most 0.1'
     """
 
-    push_takes = "the largest variance"
     _subject = "largest variance of an unlabelled point"
-
-    # Beside the attributes, which are the state: what a compiled loop has, if one is at work.
-    __slots__ = ("_lent",)
-
-    _lent: VarianceRule | None
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make a criterion."""
-        new = super().__new__(cls)
-        new._lent = None
-        return new
 
     def __init__(self, threshold: float) -> None:
         super().__init__(check.positive("threshold", threshold))
-
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        return state[0] if isinstance(state, tuple) else state
-
-    @property
-    def compiled(self) -> CompiledRule:
-        """The criterion as compiled loops see it: one that asks for the largest variance."""
-        return CompiledRule(None, self._lendable())
-
-    def _lendable(self) -> VarianceRule:
-        _, n, at = self._steps
-        return VarianceRule(self.threshold, n, at or 0)
-
-    def compiled_in(self, campaign: CampaignView) -> CompiledRule:
-        """Return the criterion as the compiled loop of a campaign sees it."""
-        self._lent = self._lendable()
-        return CompiledRule(None, self._lent)
-
-    def has_run(self, campaign: CampaignView) -> None:
-        """Take the variances that a compiled loop has measured."""
-        lent, self._lent = self._lent, None
-        if lent is None:
-            return
-        taken = lent.taken()
-        history, n, _ = self._steps
-        if taken:
-            del history[n:]
-            history += taken
-            self._steps = history, len(history), lent.stopped_at or None
-        if len(history) == len(campaign.bounds) - 1:
-            self.after_label(campaign)  # Ctrl-C came while the last label waited for its panel
 
     def update(self, var: ArrayLike) -> bool:
         """Take the variances of the unlabelled points; return whether there has been a stop.
@@ -213,14 +152,25 @@ class MaxVariance(RunCriterion):
         bool
             Whether there has been a stop, now or before.
         """
-        return self._step(float(np.max(check.not_negative("var", var), initial=0.0)))
+        largest = float(np.max(check.not_negative("var", var), initial=0.0))
+        return self._take(largest, self._seen + 1)
 
-    def measure_now(self, campaign: CampaignView) -> float:
-        """Return the measure of a campaign's labels so far."""
+    def measure(self, campaign: Any) -> float:
+        """Return the largest variance of an unlabelled point of a campaign.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A variance of f; 0 if all are labelled.
+        """
         return float(campaign.largest_variance)
 
-    def measures_of(self, run: Record) -> Array:
-        """Return the measures after each label of a run."""
+    def _after_labels(self, run: Record) -> Array:
         return run.largest_variances()
 
 
@@ -256,38 +206,23 @@ def max_variances(gp: GaussianProcess, X: ArrayLike, order: ArrayLike) -> Array:
 class _InverseCriterion(ModelCriterion):
     """A criterion that needs the inverse of the labels' covariance, which grows with them."""
 
-    # Not among the attributes, which are the state of a criterion: this only saves time.
-    __slots__ = ("_spare",)
-
-    # What the last measure needed; taken out while the next one is computed.
-    _spare: list[LabelInverses]
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make a criterion."""
-        new = super().__new__(cls)
-        new._spare = []
-        return new
+    # What the last measure needed, to save time: it is not copied and not saved, and taken out
+    # while the next one is computed.
+    _spare: LabelInverses | None = None
 
     def _from_inverses(
         self, labels: Labels, kappa: float, compute: Callable[[LabelInverses], float]
     ) -> float:
         """Compute a measure from the inverses of these labels: those of fewer labels, grown."""
-        try:
-            inverses = self._spare.pop()
-        except IndexError:  # the first measure
-            inverses = LabelInverses(kappa)
+        inverses, self._spare = self._spare or LabelInverses(kappa), None
         measure = compute(inverses.follow(labels))
-        self._spare = [inverses]
+        self._spare = inverses
         return measure
 
     def reset(self) -> Self:
         """Forget all steps; return the criterion itself."""
-        self._spare = []
+        self._spare = None
         return super().reset()
-
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        return state[0] if isinstance(state, tuple) else state
 
 
 class CrossValidation(_InverseCriterion):
@@ -318,23 +253,21 @@ class CrossValidation(_InverseCriterion):
     5
     """
 
-    _settings = ("threshold", "folds")
-    push_takes = "a loss by cross-validation"
+    folds: int
+
     _subject = "expected loss by cross-validation"
 
     def __init__(self, threshold: float, folds: int = 5) -> None:
-        super().__init__(threshold)
-        self.folds = check.count("folds", folds, 2, check.INT64_MAX)
+        super().__init__(threshold, folds=check.count("folds", folds, 2, check.INT64_MAX))
 
-    def measure(self, gp: GaussianProcess) -> float:
+    def _measure_of(self, gp: GaussianProcess) -> float:
         """Return the expected loss by cross-validation; NaN with fewer labels than folds."""
         labels = _labelled(gp).snapshot()
         if len(labels.y) < self.folds:
             return math.nan
         return self._from_inverses(labels, 0.0, lambda known: known.cross_validation(self.folds))
 
-    def measures_of(self, run: Record) -> Array:
-        """Return the measures after each label of a run."""
+    def _after_labels(self, run: Record) -> Array:
         return run.cross_validation(self.folds)
 
 
@@ -395,30 +328,33 @@ class PACBayes(_InverseCriterion):
     >>> from fastal.criteria.experiments import PACBayes
     >>> gp, criterion = GaussianProcess(noise=0.01), PACBayes(10.0, loss_range=1.0)
     >>> _ = gp.add(0.0, 0.5)
-    >>> criterion.update(gp), criterion.reason
+    >>> criterion.update(gp), criterion.verdict.reason
     (True, 'PAC-Bayesian bound (5.812) is at most 10')
     """
 
-    _settings = ("threshold", "loss_range", "delta", "kappa")
-    push_takes = "a PAC-Bayesian bound"
+    loss_range: float
+    delta: float
+    kappa: float
+
     _subject = "PAC-Bayesian bound"
 
     def __init__(
         self, threshold: float, loss_range: float, delta: float = 0.01, kappa: float = 0.01
     ) -> None:
-        super().__init__(threshold)
-        self.loss_range = check.zero_or_more("loss_range", loss_range)
-        self.delta = check.confidence("delta", delta)
-        self.kappa = check.zero_or_more("kappa", kappa)
+        super().__init__(
+            threshold,
+            loss_range=check.zero_or_more("loss_range", loss_range),
+            delta=check.confidence("delta", delta),
+            kappa=check.zero_or_more("kappa", kappa),
+        )
 
-    def measure(self, gp: GaussianProcess) -> float:
+    def _measure_of(self, gp: GaussianProcess) -> float:
         """Return the PAC-Bayesian bound of a labelled process."""
         labels = _labelled(gp).snapshot()
         moving = self._from_inverses(labels, self.kappa, LabelInverses.pac_bayes)
         return float(self._bound(moving, len(labels.y)))
 
-    def measures_of(self, run: Record) -> Array:
-        """Return the measures after each label of a run."""
+    def _after_labels(self, run: Record) -> Array:
         all_bounds: Array = self._bound(run.pac_bayes(self.kappa), np.arange(1, len(run.y) + 1))
         return all_bounds
 
@@ -453,7 +389,7 @@ def pac_bayes_bound(
     >>> round(pac_bayes_bound(gp, loss_range=1.0), 4)
     5.8124
     """
-    return PACBayes(0.0, loss_range, delta, kappa).measure(gp)
+    return PACBayes(0.0, loss_range, delta, kappa)._measure_of(gp)
 
 
 def pac_bayes_bounds(
@@ -476,7 +412,7 @@ def pac_bayes_bounds(
     array
         One bound per label.
     """
-    return PACBayes(0.0, loss_range, delta, kappa).measures_of(finished_run(gp, X, y))
+    return PACBayes(0.0, loss_range, delta, kappa).measures_of_run(finished_run(gp, X, y))
 
 
 class GroundTruth(ModelCriterion):
@@ -506,36 +442,35 @@ class GroundTruth(ModelCriterion):
     7
     """
 
-    _settings = ("X_test", "y_test", "threshold")
-    push_takes = "a fall of the test loss"
+    X_test: Array | None
+    y_test: Array | None
+
     _subject = "fall of the test loss"
     _relation = ("is at least", "is below")
-    _rises = True
 
     def __init__(
         self, X_test: ArrayLike | None, y_test: ArrayLike | None, threshold: float
     ) -> None:
-        super().__init__(threshold)
         if (X_test is None) != (y_test is None):
             raise ValueError("`X_test` and `y_test` must both be given, or both be None")
-        self.X_test = self.y_test = None
+        X = y = None
         if X_test is not None and y_test is not None:
-            self.X_test = check.points("X_test", X_test, None)
-            self.y_test = check.vector("y_test", y_test, len(self.X_test))
-            if not len(self.y_test):
+            X = check.points("X_test", X_test, None)
+            y = check.vector("y_test", y_test, len(X))
+            if not len(y):
                 raise ValueError("`X_test` must have at least one row, got 0")
+        super().__init__(threshold, X_test=X, y_test=y)
 
     def _passes(self, value: float) -> bool:
         return value >= self.threshold
 
-    def measure(self, gp: GaussianProcess) -> float:
+    def _measure_of(self, gp: GaussianProcess) -> float:
         """Return how far a labelled process has brought the loss below the prior's."""
         if self.X_test is None or self.y_test is None:
             raise ValueError("`X_test` must be given outside `simulate`, got None")
         return prior_loss(_labelled(gp), self.y_test) - expected_loss(gp, self.X_test, self.y_test)
 
-    def measures_of(self, run: Record) -> Array:
-        """Return the measures after each label of a run."""
+    def _after_labels(self, run: Record) -> Array:
         if self.X_test is not None and self.y_test is not None:
             return prior_loss(run.prior, self.y_test) - run.losses_on(self.X_test, self.y_test)
         if run.losses is None:

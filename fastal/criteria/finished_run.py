@@ -15,7 +15,7 @@ from fastal._types import Array, Ints
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
-    from fastal.stopping.criterion import Fitted
+    from fastal.stopping.replay import Fitted
 
 # Test points at a time: their matrix stays small.
 ROWS = 4096

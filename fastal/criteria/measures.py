@@ -82,7 +82,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
     0.5
     """
     first, second = check.labels("a", a), check.labels("b", b)
-    _same_classes("b", second, first)
+    check_same_classes("b", second, first)
     n = first.size
     classes, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
     counts_a, counts_b = (
@@ -94,11 +94,69 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
     return 1.0 if expected == n * n else (observed - expected) / (n * n - expected)
 
 
-def _same_classes(name: str, labels: NDArray[Any], like: NDArray[Any]) -> None:
+def check_same_classes(name: str, labels: NDArray[Any], like: NDArray[Any]) -> None:
+    """Raise unless predictions are as many as others, and of the same kind."""
     if labels.size != like.size:
         raise ValueError(f"`{name}` must have {like.size} elements, got {labels.size}")
     if (labels.dtype.kind == "U") != (like.dtype.kind == "U"):
         raise TypeError(f"`{name}` must be of dtype {like.dtype} as before, got {labels.dtype}")
+
+
+def share_changed(a: ArrayLike, b: ArrayLike) -> float:
+    """Return the share of examples of which two classifiers predict different classes.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (n,)
+        Predicted classes of the same examples: numbers, texts or booleans.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> from fastal.criteria.measures import share_changed
+    >>> share_changed(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    0.25
+    """
+    first, second = check.labels("a", a), check.labels("b", b)
+    check_same_classes("b", second, first)
+    return float((first != second).mean())
+
+
+def delta_f(a: ArrayLike, b: ArrayLike) -> float:
+    """Return the change of the F-score that two classifiers' predictions let expect.
+
+    With n11 examples that both classifiers predict positive, and n10 and n01 that only one does,
+    ``1 - 2 n11 / (2 n11 + n10 + n01)``: one minus the F-score of one by the other.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (n,)
+        Predicted classes of the same examples: numbers, texts or booleans. Of two classes the later
+        one is positive; of more the mean over the classes is taken.
+
+    Returns
+    -------
+    float
+        From 0, which is reached only if all predictions agree, to 1.
+
+    Examples
+    --------
+    >>> from fastal.criteria.measures import delta_f
+    >>> round(delta_f([0, 0, 1, 1], [0, 1, 1, 1]), 4)
+    0.2
+    """
+    first, second = check.labels("a", a), check.labels("b", b)
+    check_same_classes("b", second, first)
+    classes = np.unique(np.concatenate([first, second]))
+    changes = []
+    for positive in classes[1:] if len(classes) == 2 else classes:
+        one, other = first == positive, second == positive
+        changes.append(int((one != other).sum()) / int(one.sum() + other.sum()))
+    return math.fsum(changes) / len(changes)
 
 
 def entropies(p: ArrayLike) -> Array:

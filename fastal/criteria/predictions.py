@@ -1,26 +1,169 @@
-"""Criteria from related work, which use a classifier's predictions."""
+"""Criteria from related work, which use a classifier's predictions.
+
+Outside a campaign each takes the predictions of any model, step by step:
+``rule.update(model.predict(pool))``.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastal import _validation as check
 from fastal._state import damaged_state
 from fastal._types import Array
-from fastal.criteria.measures import _same_classes, cohen_kappa, entropies, error_gap
+from fastal.criteria.measures import (
+    check_same_classes,
+    cohen_kappa,
+    delta_f,
+    entropies,
+    error_gap,
+    share_changed,
+)
+from fastal.stopping.criterion import Criterion
 from fastal.stopping.measured import Measured
 
-if TYPE_CHECKING:
-    from fastal.stopping.criterion import CampaignView, FinishedRun
+
+def classifier_of(criterion: Measured, campaign: Any) -> Any:
+    """Return the model of a campaign, if it has classes."""
+    if not hasattr(campaign.model, "predict_proba"):
+        raise needs_classes(criterion)
+    return campaign.model
 
 
-class StabilizingPredictions(Measured):
+def needs_classes(criterion: Measured) -> TypeError:
+    """Return the error for a campaign without a classifier, or a finished one."""
+    name = type(criterion).__name__
+    return TypeError(f"{name} goes by predicted classes: it needs a classifier, not a regression")
+
+
+class Predicted(Measured):
+    """A criterion that goes by the predictions of a classifier, at every so many labels."""
+
+    def __init__(self, *, every: int, **settings: Any) -> None:
+        super().__init__(**settings, every=check.count("every", every, 1, check.INT64_MAX))
+
+    def measures_of_run(self, run: Any) -> Array:
+        """Refuse: a finished run has no classifiers.
+
+        Parameters
+        ----------
+        run : FinishedRun
+            A campaign that has ended.
+
+        Returns
+        -------
+        array
+            Nothing: it raises a TypeError.
+        """
+        raise needs_classes(self)
+
+
+def _mean_of_last(history: tuple[float, ...], window: int) -> float:
+    """Return the mean, rounded once; NaN if there are fewer than `window` or one is NaN."""
+    last = history[-window:]
+    return math.fsum(last) / window if len(last) == window else math.nan
+
+
+class Agreement(Predicted):
+    """A criterion that compares the predictions of successive classifiers on the same examples."""
+
+    # Predictions at the last step, if they are known, and those of the step that is on its way.
+    _last: NDArray[Any] | None = None
+    _next: NDArray[Any] | None = None
+
+    @staticmethod
+    @abstractmethod
+    def _compare(before: NDArray[Any], now: NDArray[Any]) -> float:
+        """Return the measure of one step."""
+
+    def update(self, predictions: ArrayLike) -> bool:
+        """Take the predictions of the next classifier on the stop set.
+
+        Parameters
+        ----------
+        predictions : array_like, shape (n,)
+            Predicted classes: numbers, texts or booleans; always of the same examples.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self._take(self._compared(predictions), self._seen + 1)
+
+    def measure(self, campaign: Any) -> float:
+        """Compare the predictions of the campaign's classifier with those at the look before.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it; the whole pool is the stop set.
+
+        Returns
+        -------
+        float
+            The measure; NaN at the first look.
+        """
+        return self._compared(classifier_of(self, campaign).predict(campaign.points))
+
+    def _compared(self, predictions: ArrayLike) -> float:
+        now = check.labels("predictions", predictions).copy()
+        value = math.nan
+        if self._last is not None:
+            check_same_classes("predictions", now, self._last)
+            value = self._compare(self._last, now)
+        self._next = now
+        return value
+
+    def _take(self, value: float, seen: int) -> bool:
+        self._last, self._next = self._next, None  # a measure that is pushed tells no predictions
+        return super()._take(value, seen)
+
+    # keeping ---------------------------------------------------------------------------------
+
+    def _mark(self) -> Any:
+        return super()._mark(), self._last
+
+    def _go_back(self, mark: Any) -> None:
+        steps, last = mark
+        super()._go_back(steps)
+        vars(self).update(_last=last, _next=None)
+
+    def reset(self) -> Any:
+        """Forget all steps; return the criterion itself."""
+        vars(self).update(_last=None, _next=None)
+        return super().reset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and state as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`.
+        """
+        last = None if self._last is None else self._last.tolist()
+        return super().to_dict() | {"predictions": last}
+
+    @classmethod
+    def _restored(cls, state: dict[str, Any]) -> Criterion:
+        if "predictions" not in state:
+            raise ValueError("`state` lacks 'predictions'")
+        state = dict(state)
+        last = state.pop("predictions")
+        new = super()._restored(state)
+        if last is not None:
+            with damaged_state():
+                vars(new).update(_last=check.labels("predictions", last))
+        return new
+
+
+class StabilizingPredictions(Agreement):
     """Stop when successive classifiers agree on a stop set.
 
     The measure of a step is Cohen's kappa of the predictions of the classifier and of the one
@@ -34,6 +177,8 @@ class StabilizingPredictions(Measured):
         In (0, 1).
     window : int
         Number of measures in the mean.
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
 
     Notes
     -----
@@ -44,68 +189,34 @@ class StabilizingPredictions(Measured):
 
     Examples
     --------
-    >>> from fastal import StabilizingPredictions
+    >>> from fastal.criteria import StabilizingPredictions
     >>> criterion = StabilizingPredictions(cutoff=0.9, window=2)
     >>> for predictions in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]):
     ...     stop = criterion.update(predictions)
     >>> criterion.history, criterion.stopped_at
     (array([nan, 0.5, 1. , 1. ]), 4)
-    >>> criterion.reason
+    >>> criterion.verdict.reason
     'mean agreement of the last 2 steps (1) exceeds 0.9'
     """
 
-    _settings = ("cutoff", "window")
-    push_takes = "an agreement"
+    cutoff: float
+    window: int
+
     _relation = ("exceeds", "does not exceed")
+    _compare = staticmethod(cohen_kappa)
 
-    def __init__(self, cutoff: float = 0.99, window: int = 3) -> None:
-        super().__init__()
-        self.cutoff = check.probability("cutoff", cutoff)
-        self.window = check.count("window", window, 1, check.INT64_MAX)
-        # Predictions of the last step, and the steps up to it: a later one may have none.
-        self._last: tuple[Any, NDArray[Any]] | None = None
+    def __init__(self, cutoff: float = 0.99, window: int = 3, *, every: int = 10) -> None:
+        super().__init__(
+            cutoff=check.probability("cutoff", cutoff),
+            window=check.count("window", window, 1, check.INT64_MAX),
+            every=every,
+        )
 
-    def update(self, predictions: ArrayLike) -> bool:
-        """Take the predictions of the next classifier on the stop set.
-
-        Parameters
-        ----------
-        predictions : array_like, shape (n,)
-            Predicted classes: numbers, texts or booleans; always of the same examples.
-
-        Returns
-        -------
-        bool
-            Whether there has been a stop.
-        """
-        labels = check.labels("predictions", predictions).copy()
-        last = self._before(self._steps)
-        agreement = math.nan
-        if last is not None:
-            _same_classes("predictions", labels, last)
-            agreement = cohen_kappa(last, labels)
-        stopped = self._step(agreement)
-        self._last = self._steps, labels
-        return stopped
-
-    def _before(self, steps: Any) -> NDArray[Any] | None:
-        """Return the predictions of the last of these steps; None after a `push`."""
-        last = self._last
-        return None if last is None or last[0] is not steps else last[1]
-
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Take the predictions of the campaign's classifier."""
-        return self.update(_classifier(self, campaign).predict(campaign.points))
-
-    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        """Refuse: a finished run has no classifiers."""
-        raise _needs_classes(self)
-
-    def _measure(self, name: str, value: object) -> float:
+    def _checked(self, name: str, value: object) -> float:
         return check.between(name, value, -1.0, 1.0)
 
-    def _value(self, history: list[float], n: int) -> float:
-        return _mean(history[max(n - self.window, 0) : n], self.window)
+    def _value(self, history: tuple[float, ...]) -> float:
+        return _mean_of_last(history, self.window)
 
     def _passes(self, value: float) -> bool:
         return value > self.cutoff
@@ -118,61 +229,122 @@ class StabilizingPredictions(Measured):
     def _subject(self) -> str:  # type: ignore[override]
         return f"mean agreement of the last {self.window} steps"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain lists, numbers and texts."""
-        last = self._before(self._steps)
-        return super().to_dict() | {"predictions": None if last is None else last.tolist()}
 
-    def __getstate__(self) -> Any:
-        history, n, at = self._steps
-        steps = history[:n], n, at
-        last = self._before(self._steps)
-        return vars(self) | {"_steps": steps, "_last": None if last is None else (steps, last)}
+class ClassificationChange(Agreement):
+    """Stop when no prediction on the pool has changed from one look to the next.
 
-    @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> StabilizingPredictions:
-        if "predictions" not in state:
-            raise ValueError("`state` lacks 'predictions'")
-        state = dict(state)
-        last = state.pop("predictions")
-        new = super()._from_state(state)
-        assert isinstance(new, StabilizingPredictions)
-        if last is not None:
-            with damaged_state():
-                new._last = new._steps, check.labels("predictions", last)
-        return new
+    The measure of a step is the share of the examples whose predicted class is another one than
+    by the classifier before; it stops when it is 0. Source: "classification-change" of Zhu, Wang &
+    Hovy (2008).
+
+    Parameters
+    ----------
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
+
+    Notes
+    -----
+    The source compares the predictions of the examples that are still unlabelled, in two
+    successive rounds. Here the examples must always be the same: in a campaign they are the whole
+    pool, which is a little stricter.
+
+    Examples
+    --------
+    >>> from fastal.criteria import ClassificationChange
+    >>> criterion = ClassificationChange()
+    >>> [criterion.update(p) for p in (["a", "b"], ["a", "a"], ["a", "a"])]
+    [False, False, True]
+    >>> criterion.verdict.reason
+    'share of predictions that changed (0) is at most 0'
+    """
+
+    _subject = "share of predictions that changed"
+    _compare = staticmethod(share_changed)
+
+    def __init__(self, *, every: int = 10) -> None:
+        super().__init__(every=every)
+
+    def _checked(self, name: str, value: object) -> float:
+        return check.between(name, value, 0.0, 1.0)
+
+    def _passes(self, value: float) -> bool:
+        return value <= 0.0
+
+    @property
+    def _limit(self) -> float:
+        return 0.0
 
 
-def _classifier(criterion: Measured, campaign: CampaignView) -> Any:
-    """Return the model of a campaign, if it has classes."""
-    if not hasattr(campaign.model, "predict_proba"):
-        raise _needs_classes(criterion)
-    return campaign.model
+class DeltaFScore(Agreement):
+    """Stop when the F-score is predicted to change no more.
+
+    The measure of a step is the change of the F-score that the predictions of the classifier and
+    of the one before it on the same unlabelled examples let expect (`delta_f`). It stops when the
+    mean of the last `window` measures is below the threshold. Source: Altschuler & Bloodgood
+    (2019).
+
+    Parameters
+    ----------
+    threshold : float
+        In (0, 1).
+    window : int
+        Number of measures in the mean.
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
+
+    Notes
+    -----
+    The source has two classes. Of two the later one, in the order of numbers or of the alphabet,
+    is the positive one; of more the mean over the classes is taken, which is our reading. As with
+    `StabilizingPredictions`, the first step has no measure.
+
+    Examples
+    --------
+    >>> from fastal.criteria import DeltaFScore
+    >>> criterion = DeltaFScore(threshold=0.2, window=2)
+    >>> for predictions in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]):
+    ...     stop = criterion.update(predictions)
+    >>> criterion.history.round(4), criterion.stopped_at
+    (array([nan, 0.2, 0. , 0. ]), 3)
+    """
+
+    window: int
+
+    _relation = ("is below", "is not below")
+    _compare = staticmethod(delta_f)
+
+    def __init__(self, threshold: float = 0.05, window: int = 3, *, every: int = 10) -> None:
+        super().__init__(
+            threshold=check.probability("threshold", threshold),
+            window=check.count("window", window, 1, check.INT64_MAX),
+            every=every,
+        )
+
+    def _checked(self, name: str, value: object) -> float:
+        return check.between(name, value, 0.0, 1.0)
+
+    def _value(self, history: tuple[float, ...]) -> float:
+        return _mean_of_last(history, self.window)
+
+    def _passes(self, value: float) -> bool:
+        return value < self.threshold
+
+    @property
+    def _subject(self) -> str:  # type: ignore[override]
+        return f"mean predicted change of the F-score of the last {self.window} steps"
 
 
-def _needs_classes(criterion: Measured) -> TypeError:
-    name = type(criterion).__name__
-    return TypeError(f"{name} goes by predicted classes: it needs a classifier, not a regression")
+class _Uncertainty(Predicted):
+    """A summary of the entropies of the unlabelled pool, as shares of log k."""
 
-
-def _mean(values: Sequence[float], size: int) -> float:
-    """Return the mean, rounded once; NaN if there are fewer than `size` or one is NaN."""
-    return math.fsum(values) / size if len(values) == size else math.nan
-
-
-class _Uncertainty(Measured):
-    """A summary of the entropies of the unlabelled pool, compared with a threshold."""
-
-    push_takes = "an entropy"
     _relation = ("is below", "is not below")
 
-    def __init__(self, threshold: float) -> None:
-        super().__init__()
-        self.threshold = check.positive("threshold", threshold)
+    def __init__(self, *, threshold: float, every: int) -> None:
+        super().__init__(threshold=check.probability("threshold", threshold), every=every)
 
     @staticmethod
     @abstractmethod
-    def _summary(probabilities: ArrayLike) -> float:
+    def _summary(shares: Array) -> float:
         """Return the measure of one step."""
 
     def update(self, probabilities: ArrayLike) -> bool:
@@ -186,62 +358,77 @@ class _Uncertainty(Measured):
         Returns
         -------
         bool
-            Whether there has been a stop.
+            Whether there has been a stop, now or before.
         """
-        return self._step(self._summary(check.class_probabilities("probabilities", probabilities)))
+        return self._take(self._measured(probabilities), self._seen + 1)
 
-    def _measure(self, name: str, value: object) -> float:
-        return check.zero_or_more(name, value)
+    def measure(self, campaign: Any) -> float:
+        """Return how uncertain the campaign's classifier is of the unlabelled points.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            A share of log k; 0 if nothing is left to be uncertain of.
+        """
+        model, left = classifier_of(self, campaign), campaign.unlabelled
+        return self._measured(model.predict_proba(campaign.points[left])) if left.any() else 0.0
+
+    def _measured(self, probabilities: ArrayLike) -> float:
+        p = check.class_probabilities("probabilities", probabilities)
+        most = math.log(p.shape[1] if p.ndim == 2 else 2)
+        return float(self._summary(np.minimum(entropies(p) / most, 1.0)))
+
+    def _checked(self, name: str, value: object) -> float:
+        return check.between(name, value, 0.0, 1.0)
 
     def _passes(self, value: float) -> bool:
         return value < self.threshold
-
-    def after_label(self, campaign: CampaignView) -> bool:
-        """Take the predictions of the campaign's classifier."""
-        model, left = _classifier(self, campaign), campaign.unlabelled
-        if not left.any():  # nothing is left to be uncertain of
-            return self._step(0.0)
-        return self.update(model.predict_proba(campaign.points[left]))
-
-    def stop_in(self, run: FinishedRun, measures: Array | None) -> int | None:
-        """Refuse: a finished run has no classifiers."""
-        raise _needs_classes(self)
 
 
 class OverallUncertainty(_Uncertainty):
     """Stop when the unlabelled pool is no longer uncertain on average.
 
     The measure of a step is the mean entropy of the predicted class distributions over all
-    examples that are still unlabelled. It stops when the measure is below the threshold. Source:
-    "overall uncertainty" of Zhu, Wang & Hovy (2008) and Zhu et al. (2010).
+    examples that are still unlabelled, as a share of the largest possible one, log k for k classes.
+    It stops when the measure is below the threshold. Source: "overall uncertainty" of Zhu, Wang &
+    Hovy (2008) and Zhu et al. (2010).
 
     Parameters
     ----------
     threshold : float
-        In nats, positive; at most log 2 = 0.69 makes sense for two classes. It depends on the
-        task: there is no default.
+        Share of log k, in (0, 1).
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
 
     Notes
     -----
-    Natural logarithms are our reading; with logarithms to the base 2 the threshold is to be
-    divided by 1.44. The source lowers a threshold while predicted labels still change; this is the
-    criterion with a fixed one.
+    The source lowers a threshold while predicted labels still change; this is the criterion with a
+    fixed one. That it is a share of log k, so that it means the same for any number of classes and
+    any base of the logarithm, and its default are ours.
 
     Examples
     --------
-    >>> from fastal import OverallUncertainty
+    >>> from fastal.criteria import OverallUncertainty
     >>> criterion = OverallUncertainty(0.3)
     >>> criterion.update([0.5, 0.7, 0.9]), criterion.update([0.9, 0.99])
     (False, True)
-    >>> criterion.reason
-    'mean entropy of the pool (0.1905) is below 0.3'
+    >>> criterion.verdict.reason
+    'mean entropy of the pool, as a share of log k, (0.2749) is below 0.3'
     """
 
-    _subject = "mean entropy of the pool"
+    _subject = "mean entropy of the pool, as a share of log k,"
+
+    def __init__(self, threshold: float = 0.05, *, every: int = 10) -> None:
+        super().__init__(threshold=threshold, every=every)
 
     @staticmethod
-    def _summary(probabilities: ArrayLike) -> float:
-        return float(entropies(probabilities).mean())
+    def _summary(shares: Array) -> float:
+        return float(shares.mean())
 
 
 class MaxUncertainty(_Uncertainty):
@@ -249,42 +436,49 @@ class MaxUncertainty(_Uncertainty):
 
     The measure of a step is the largest entropy of the predicted class distributions over the
     examples that are still unlabelled, which is that of the example that uncertainty sampling
-    selects. It stops when the measure is below the threshold. Source: "max-confidence" of Zhu &
-    Hovy (2007), called "maximum uncertainty" by Zhu et al. (2010).
+    selects, as a share of the largest possible one, log k for k classes. It stops when the measure
+    is below the threshold. Source: "max-confidence" of Zhu & Hovy (2007), called "maximum
+    uncertainty" by Zhu et al. (2010).
 
     Parameters
     ----------
     threshold : float
-        In nats, positive and near 0. It depends on the task: there is no default.
+        Share of log k, in (0, 1).
+    every : int
+        In `learn` and `ActiveLearner` it looks after each so many labels; 1: after each one.
 
     Notes
     -----
     Where several examples are selected at a time, the source asks that each of them be below the
-    threshold; the largest of the pool decides that. Natural logarithms are our reading.
+    threshold; the largest of the pool decides that. That the threshold is a share of log k, and
+    its default, are ours.
 
     Examples
     --------
-    >>> from fastal import MaxUncertainty
+    >>> from fastal.criteria import MaxUncertainty
     >>> criterion = MaxUncertainty(0.1)
     >>> criterion.update([0.5, 0.7, 0.9]), criterion.update([0.99, 0.999])
     (False, True)
-    >>> criterion.reason
-    'largest entropy of the pool (0.056) is below 0.1'
+    >>> criterion.verdict.reason
+    'largest entropy of the pool, as a share of log k, (0.08079) is below 0.1'
     """
 
-    _subject = "largest entropy of the pool"
+    _subject = "largest entropy of the pool, as a share of log k,"
+
+    def __init__(self, threshold: float = 0.1, *, every: int = 10) -> None:
+        super().__init__(threshold=threshold, every=every)
 
     @staticmethod
-    def _summary(probabilities: ArrayLike) -> float:
-        return float(entropies(probabilities).max())
+    def _summary(shares: Array) -> float:
+        return float(shares.max())
 
 
 class ErrorStability(Measured):
     """Stop when a label can no longer move the expected error as the first one could.
 
-    The measure of a step is the divergence of the posteriors after and before a label. `error_gap`
-    turns it into a bound on the gap of their expected errors; it stops when this bound is at most
-    `threshold` times the first one. After Ishibashi & Hino (2021).
+    The measure of a step is the divergence of the posteriors after and before a label: in a
+    campaign, its bound. `error_gap` turns it into a bound on the gap of their expected errors; it
+    stops when this bound is at most `threshold` times the first one. After Ishibashi & Hino (2021).
 
     Parameters
     ----------
@@ -302,21 +496,20 @@ class ErrorStability(Measured):
 
     Examples
     --------
-    >>> from fastal import ErrorStability
+    >>> from fastal.criteria import ErrorStability
     >>> criterion = ErrorStability(0.05)
     >>> criterion.update([2.0, 1.5])  # KL(after || before) and KL(before || after)
     False
     >>> criterion.push(0.1), criterion.push(0.001)
     (False, True)
-    >>> criterion.reason
+    >>> criterion.verdict.reason
     'error bound relative to the first (0.01739) is at most 0.05'
     """
 
     _subject = "error bound relative to the first"
 
     def __init__(self, threshold: float) -> None:
-        super().__init__()
-        self.threshold = check.probability("threshold", threshold)
+        super().__init__(threshold=check.probability("threshold", threshold))
 
     def update(self, kl: ArrayLike) -> bool:
         """Take the divergence of the posteriors after and before a label.
@@ -329,18 +522,64 @@ class ErrorStability(Measured):
         Returns
         -------
         bool
-            Whether there has been a stop.
+            Whether there has been a stop, now or before.
         """
         divergences = check.not_negative("kl", kl)
         if divergences.size == 0:
             raise ValueError("`kl` must not be empty")
-        return self._step(float(divergences.max()))
+        return self._take(float(divergences.max()), self._seen + 1)
 
-    def _measure(self, name: str, value: object) -> float:
+    def measure(self, campaign: Any) -> float:
+        """Return the bound of the last label, which is such a divergence.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        return float(campaign.bounds[-1])
+
+    def see(self, campaign: Any, r: float) -> bool:
+        """Take the bound of the last label.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+        r : float
+            The bound.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
+        return self.push(r)
+
+    def measures_of_run(self, run: Any) -> Array:
+        """Return the bounds of a finished run.
+
+        Parameters
+        ----------
+        run : FinishedRun
+            A campaign that has ended.
+
+        Returns
+        -------
+        array
+            One measure for each bound.
+        """
+        bounds: Array = run.bounds
+        return bounds
+
+    def _checked(self, name: str, value: object) -> float:
         return check.zero_or_more(name, value)
 
-    def _value(self, history: list[float], n: int) -> float:
-        first = next((kl for kl in islice(history, n) if kl > 0), None)
-        if first is None:
-            return math.nan
-        return float(error_gap(history[n - 1]) / error_gap(first))
+    def _value(self, history: tuple[float, ...]) -> float:
+        first = next((kl for kl in history if kl > 0), None)
+        return math.nan if first is None else float(error_gap(history[-1]) / error_gap(first))

@@ -145,7 +145,8 @@ class Measured(Criterion):
         """Do nothing: fits change no measure."""
 
     def _see_fit(self, campaign: Any, bounds: Array, at_edge: bool) -> None:
-        """Do nothing: fits change no measure."""
+        """Count labels that came before the first fit, which have no measure."""
+        self._seen = max(self._seen, len(bounds))
 
     def _put_back(self, bounds: Array) -> None:
         """Do nothing: what was measured was measured."""
