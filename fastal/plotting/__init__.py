@@ -7,6 +7,8 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.plotting.bound_gap import plot_tightness as plot_tightness
     from fastal.plotting.bound_gap import tightness_figure as tightness_figure
+    from fastal.plotting.criterion import plot_criterion as plot_criterion
+    from fastal.plotting.criterion import plot_member as plot_member
     from fastal.plotting.demo import plot_demo as plot_demo
     from fastal.plotting.demo import save_demo as save_demo
     from fastal.plotting.figure_one import figure1 as figure1
@@ -35,7 +37,8 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "style": "ABOVE BELOW MEAN OUTSIDE STOP file_formats require_matplotlib",
-        "criterion": "plot_stopper save_stopper",
+        "criterion": "plot_criterion plot_member",
+        "stopper": "plot_stopper save_stopper",
         "still": "plot_still save_still",
         "run": "plot_run save_run share_left",
         "refits": "plot_refits refits_in_words save_refits",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.backend_bases import RendererBase
     from matplotlib.transforms import Bbox
 
+    from fastal.stopping.verdict import Verdict
+
 # Also in a dark style, which these colours are not made for.
 PAPER: dict[str, Any] = {"facecolor": "white", "labelcolor": STOP}
 
@@ -142,7 +144,7 @@ def marker_size(count: int) -> float:
     return float(np.clip(100 / np.sqrt(count + 1), 1.0, 5.5))
 
 
-def say(verdict: Any, ax: Axes, pixels: float, size: float) -> None:
+def say(verdict: Verdict, ax: Axes, pixels: float, size: float) -> None:
     """Put a verdict with its warnings above the axes, in lines that fit a width.
 
     Where no layout makes room for them, the letters become smaller until the lines fit below the
@@ -150,7 +152,7 @@ def say(verdict: Any, ax: Axes, pixels: float, size: float) -> None:
 
     Parameters
     ----------
-    verdict : Decision
+    verdict : Verdict
         What to say.
     ax : matplotlib axes
         The axes.

@@ -11,6 +11,9 @@ from fastal.plotting.panels import NARROW, fill, width_of
 from fastal.plotting.still import Picture, draw_in_place
 from fastal.plotting.stopper import draw_stopper_in_place
 from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
+from fastal.stopping.combine import Combination, first_of
+from fastal.stopping.still import MovementBelow
+from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     import os
@@ -88,7 +91,7 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 
 def _size(run: Run) -> tuple[float, float]:
-    height = 6.0 if hasattr(run.criterion, "p_value") else 5.0
+    height = 6.0 if isinstance(run.criterion, Stopper) else 5.0
     return (7.0, height) if run.errors is None else (7.0, height + 3.0)
 
 
@@ -109,7 +112,7 @@ def _draw_bounds(run: Run, ax: Axes) -> None:
     gap = "\n" if width_of(ax) < NARROW * ax.figure.dpi else " "
     first = f"bound number{gap}(the first comes with label {run.n_initial + 1})"
     picture = _picture(run)
-    if hasattr(run.criterion, "p_value"):
+    if isinstance(run.criterion, Stopper):
         draw_stopper_in_place(run.criterion, picture, ax, first)
     else:
         draw_in_place(picture, ax, first)
@@ -132,14 +135,14 @@ def share_left(run: Run) -> float:
 
 
 def _picture(run: Run) -> Picture:
-    criterion: Any = run.criterion
+    criterion = run.criterion
     verdict, (means, left) = run.verdict, run.trace()
     stop = None if run.stopped_at is None else run.stopped_at - run.n_initial
     last = len(run.bounds) if stop is None else stop
     at_end = float(left[last - 1]) if last else math.nan
-    if stop is not None and not hasattr(criterion, "members") and not math.isnan(verdict.left):
+    if stop is not None and not (isinstance(criterion, Combination) or math.isnan(verdict.left)):
         at_end = verdict.left  # what decided: a longer run may have another horizon
-    still = _with_share(criterion)
+    still = None if criterion is None else first_of(criterion, MovementBelow)
     if still is None:
         return Picture(verdict, run.bounds, means, left, stop, at_end, None, None, None)
     own = still.verdict
@@ -147,14 +150,6 @@ def _picture(run: Run) -> Picture:
     scatter = (own.low, own.high) if own.n == last else None
     share = float(still.share)
     return Picture(verdict, run.bounds, means, left, stop, at_end, share, scatter, own.horizon)
-
-
-def _with_share(criterion: Any) -> Any:
-    """Return the first MovementBelow: the criterion, or one of its members; else None."""
-    if hasattr(criterion, "share") and hasattr(criterion, "trace"):
-        return criterion
-    found = (_with_share(member) for member in getattr(criterion, "members", ()))
-    return next((one for one in found if one is not None), None)
 
 
 def _draw_errors(run: Run, ax: Axes) -> None:

@@ -23,6 +23,7 @@ from fastal.plotting.panels import (
     width_of,
 )
 from fastal.plotting.style import ABOVE, BELOW, MEAN, OUTSIDE, STOP, require_matplotlib
+from fastal.stopping.still import ROUNDING, MovementBelow
 
 if TYPE_CHECKING:
     import os
@@ -31,14 +32,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-    from fastal.stopping.still import MovementBelow
+    from fastal.stopping.verdict import Verdict
 
 _SIZE = (7.0, 5.0)  # inches
 
 _SHARE = 0.4  # of the height, for what is still to come
-
-# Rounding may bring bounds of our own models so far below 0; see fastal/stopping/still.py.
-_ROUNDING = -1e-12
 
 
 def plot_still(criterion: MovementBelow, ax: Axes | None = None) -> Axes:
@@ -104,7 +102,7 @@ def save_still(criterion: MovementBelow, path: str | os.PathLike[str]) -> None:
 class Picture(NamedTuple):
     """What the picture tells, as numbers."""
 
-    verdict: Any
+    verdict: Verdict
     bounds: Array
     means: Array  # of the last bounds, after each
     left: Array  # what is still to come, after each
@@ -115,15 +113,14 @@ class Picture(NamedTuple):
     horizon: int | None
 
     @classmethod
-    def of(cls, criterion: Any) -> Self:
+    def of(cls, criterion: MovementBelow) -> Self:
         """Return the picture of a MovementBelow."""
-        if not (hasattr(criterion, "share") and hasattr(criterion, "trace")):
+        if not isinstance(criterion, MovementBelow):
             raise TypeError(
                 f"`criterion` must be a MovementBelow, got {check.short_repr(criterion)}"
             )
-        # The trace last: whoever pushes meanwhile only makes it longer.
         verdict, bounds, stop = criterion.verdict, criterion.bounds, criterion.stopped_at
-        means, left = (values[: len(bounds)] for values in criterion.trace())
+        means, left = criterion.trace()
         return cls(
             verdict, bounds, means, left, stop, verdict.left, float(criterion.share),
             (verdict.low, verdict.high), verdict.horizon,
@@ -188,7 +185,7 @@ def _draw_bounds(picture: Picture, ax: Axes) -> None:
     n = np.arange(1, count + 1)
     after = n > (count if picture.stop is None else picture.stop)
     zero = np.zeros(count, dtype=bool)
-    if (bounds < _ROUNDING).any():
+    if (bounds < ROUNDING).any():
         scale, drawable = scale_of(bounds)
     else:
         zero = bounds <= 0

@@ -23,6 +23,7 @@ from fastal.plotting.panels import (
 from fastal.plotting.still import Picture as Still
 from fastal.plotting.still import draw_left, draw_means
 from fastal.plotting.style import ABOVE, BELOW, OUTSIDE, STOP, require_matplotlib
+from fastal.stopping.stopper import Stopper
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fastal.stopping.stopper import Stopper
     from fastal.stopping.verdict import Verdict
 
 _SIZE = (7.0, 5.0)  # inches
@@ -46,7 +46,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     Above: the bounds, with markers and colours for those above and below the median that the
     decision is about (at the stop, or now), a tint behind each of its runs, and the median so far.
     Below: the p-value after each bound, a dot for each that is at or below the level, and the level
-    itself. Bounds after the stop, or before the window, are grey.
+    itself. Bounds after the stop are grey.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     14
     >>> ax = stopper.plot()  # doctest: +SKIP
     """
-    if not hasattr(stopper, "p_value"):
+    if not isinstance(stopper, Stopper):
         raise TypeError(f"`criterion` must be a Stopper, got {check.short_repr(stopper)}")
     require_matplotlib()
     if ax is None:
@@ -90,7 +90,7 @@ def plot_stopper(stopper: Stopper, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_stopper_in_place(stopper: Any, still: Still | None, ax: Axes, label: str) -> None:
+def draw_stopper_in_place(stopper: Stopper, still: Still | None, ax: Axes, label: str) -> None:
     """Draw in the place of axes, which become the upper panel.
 
     Parameters
@@ -154,22 +154,17 @@ class _Picture(NamedTuple):
     criterion: Stopper
     verdict: Verdict
     bounds: Array
-    first: int  # the decision is about bounds[first:last]
-    last: int
-    medians: Array  # of the tested bounds after each bound
+    last: int  # the decision is about bounds[:last]
+    medians: Array  # after each bound
     p_values: Array
     levels: Array
 
     @classmethod
     def of(cls, stopper: Stopper) -> _Picture:
-        # The trace last: whoever pushes meanwhile only makes it longer.
-        verdict, bounds = stopper.verdict, stopper.bounds
-        trace = stopper.trace()
-        first = max(0, verdict.n - (stopper.window or verdict.n))
-        medians, p_values, levels = (
-            values[: len(bounds)] for values in (trace.medians, trace.p_values, trace.levels)
+        verdict, trace = stopper.verdict, stopper.trace()
+        return cls(
+            stopper, verdict, stopper.bounds, verdict.n, trace.medians, trace.p_values, trace.levels
         )
-        return cls(stopper, verdict, bounds, first, verdict.n, medians, p_values, levels)
 
 
 def _draw_alone(picture: _Picture, figure: Figure) -> Axes:
@@ -200,13 +195,15 @@ def _draw(picture: _Picture, panels: list[Axes], label: str = "bounds") -> None:
 
 
 def _draw_bounds(picture: _Picture, ax: Axes) -> None:
-    bounds, first, last = picture.bounds, picture.first, picture.last
+    bounds, last = picture.bounds, picture.last
     median = picture.verdict.median
     count = len(bounds)
     n = np.arange(1, count + 1)
-    tested = (n > first) & (n <= last)
-    above = tested & (bounds >= median)
-    below = tested & (bounds < median)
+    tested = n <= last
+    # The upper middle value: the mean of two may be rounded to the lower one.
+    cut = np.sort(bounds[:last])[last // 2] if last else median
+    above = tested & (bounds >= cut)
+    below = tested & (bounds < cut)
     many = count > MANY
     scale, drawable = scale_of(bounds)
     heights, middle = drawable(bounds), float(drawable(np.array(median)))
@@ -214,7 +211,7 @@ def _draw_bounds(picture: _Picture, ax: Axes) -> None:
     dots["markersize"] = marker_size(count)
     dots["rasterized"] = many  # a vector file of so many points would be slow to look at
 
-    _tint_runs(above[first:last], first, ax)
+    _tint_runs(above[:last], ax)
     if count and not many:
         ax.plot(n, heights, color=OUTSIDE, linewidth=0.6, gid="line", zorder=1.8)
     if count:
@@ -229,15 +226,15 @@ def _draw_bounds(picture: _Picture, ax: Axes) -> None:
         if chosen.any():
             dots |= {"color": colour, "marker": marker, "label": label, "gid": label}
             ax.plot(n[chosen], heights[chosen], **dots)
-    if last > first:
-        ends = (first + 0.5, last + 0.5)
+    if last:
+        ends = (0.5, last + 0.5)
         ax.plot(ends, (middle, middle), color=STOP, linewidth=1.0, linestyle=":", zorder=2.1)
         ax.lines[-1].set_gid("median")
     ax.set_yscale(**scale)
     ax.set_ylabel("bound")
 
 
-def _tint_runs(above: NDArray[np.bool_], first: int, ax: Axes) -> None:
+def _tint_runs(above: NDArray[np.bool_], ax: Axes) -> None:
     """Lay a tint behind each run, of the colour of its side."""
     from matplotlib.colors import to_rgb
 
@@ -250,7 +247,7 @@ def _tint_runs(above: NDArray[np.bool_], first: int, ax: Axes) -> None:
     starts, widths = edges[:-1], np.diff(edges)
     share = (np.add.reduceat(above, starts, dtype=float) / widths)[:, np.newaxis]
     ax.broken_barh(
-        np.column_stack((starts + first + 0.5, widths)).tolist(),
+        np.column_stack((starts + 0.5, widths)).tolist(),
         (0.0, 1.0),
         transform=ax.get_xaxis_transform(),
         # Paler by mixing with white: PostScript knows no transparency.
@@ -292,9 +289,8 @@ def _draw_p_values(picture: _Picture, ax: Axes) -> None:
     note: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "va": "bottom"}
     note["path_effects"] = halo()
     ax.annotate(level, (0.5, line[0]), xytext=(3, 1), color=ABOVE, **note)
-    for name in ("min_bounds", "horizon"):
-        limit = getattr(picture.criterion, name)
-        if limit is not None and limit <= count:
-            ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid=name)
-            where = (limit, floor / 3)
-            ax.annotate(name, where, xytext=(-3, 2), color="0.3", ha="right", **note)
+    limit = picture.criterion.horizon
+    if limit is not None and limit <= count:
+        ax.axvline(limit, color="0.4", linewidth=0.9, linestyle=":", gid="horizon")
+        where = (limit, floor / 3)
+        ax.annotate("horizon", where, xytext=(-3, 2), color="0.3", ha="right", **note)

@@ -275,8 +275,9 @@ class Stopper(Criterion):
 
 def _mean(low: float, high: float) -> float:
     """Return the mean of two numbers whose sum may overflow."""
+    low, high = float(low), float(high)  # NumPy warns where they overflow
     total = low + high
-    return float(total / 2 if math.isfinite(total) else low / 2 + high / 2)
+    return total / 2 if math.isfinite(total) else low / 2 + high / 2
 
 
 def _direction(bounds: Array) -> str:

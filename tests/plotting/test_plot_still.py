@@ -3,8 +3,8 @@ import sys
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, MinLabels, MovementBelow, Stopper, movement_left
-from fastal.stopping import first_of, window_means
+from fastal import FixedBudget, MinLabels, MovementBelow, Stopper
+from fastal.stopping import first_of, movement_left, window_means
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -43,7 +43,7 @@ CASES = {
     "extreme": ({"horizon": 100}, [1e308] * 12 + [5e-324] * 12),
     "tiny share": ({"share": 1e-9, "horizon": 1000}, 1.0 / np.arange(1, 200) ** 6),
     "large share": ({"share": 0.99, "horizon": 100}, RNG.exponential(size=30)),
-    "window": ({"window": 3, "horizon": 50}, falling(30)),
+    "short": ({"horizon": 50}, falling(30)),
 }
 
 
@@ -150,16 +150,6 @@ def test_what_is_drawn():
     (legend,) = upper.figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == ["bound", "after the stop", "mean of the last bounds", "stop"]
-
-
-def test_a_window_of_its_own():
-    criterion = made(*CASES["window"])
-    upper, lower = plotted(criterion)
-    means, left = criterion.trace()
-    np.testing.assert_array_equal(left, movement_left(criterion.bounds, 50, window=3))
-    np.testing.assert_array_equal(part(upper, "mean").get_ydata(), means)
-    assert np.isfinite(means).sum() == 28
-    assert part(lower, "all left").get_xdata()[-1] == 30
 
 
 def test_words_where_there_is_nothing_to_draw():
@@ -318,22 +308,19 @@ def test_without_matplotlib(monkeypatch):
         made(*CASES["stop"]).plot()
 
 
-@pytest.mark.parametrize("window", [None, 2, 7, 100, 237, 300])
-def test_window_means(window):
+def test_window_means():
     bounds = RNG.exponential(size=237)
     bounds[0] = 1e18  # which must leave no trace in later means
     expected = [
-        bounds[t - w : t].mean() if t >= (w := window or min(20, max(10, t // 5))) else np.nan
+        bounds[t - w : t].mean() if t >= (w := min(20, max(10, t // 5))) else np.nan
         for t in range(1, 238)
     ]
-    np.testing.assert_allclose(window_means(bounds, window), expected, rtol=1e-14)
-    assert window_means([], window).tolist() == []
+    np.testing.assert_allclose(window_means(bounds), expected, rtol=1e-14)
+    assert window_means([]).tolist() == []
 
 
-def test_window_means_of_huge_bounds_and_bad_input():
+def test_window_means_of_huge_bounds():
     assert window_means([1e308] * 12)[9:].tolist() == [1e308] * 3
-    with pytest.raises(ValueError, match="`window`"):
-        window_means([1.0], 1)
 
 
 def test_trace_after_the_horizon_was_taken_away():
