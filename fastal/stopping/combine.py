@@ -13,6 +13,8 @@ from fastal._core.rule import Rule
 from fastal._state import damaged_state, state_values
 from fastal.stopping.count import FixedBudget
 from fastal.stopping.criterion import VERSION, Criterion, Fit
+from fastal.stopping.still import MovementBelow
+from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import Verdict, combined_verdict
 
 if TYPE_CHECKING:
@@ -158,9 +160,13 @@ class Combination(Criterion):
         if not isinstance(self._rule, MemberRules):
             super()._see_fit(campaign, bounds, at_edge)
             return
-        self._forget_stops()
+        new = self._fit is None or not np.array_equal(bounds, self.bounds)
+        if new:
+            self._forget_stops()
         for member in self._members:
             member._see_fit(campaign, bounds, at_edge)
+        if new:
+            vars(self).update(_fit=Fit(len(bounds), at_edge))
 
     def _replace_all(self, bounds: Array, at_edge: bool) -> None:
         if not isinstance(self._rule, MemberRules):
@@ -242,14 +248,13 @@ class Combination(Criterion):
 
     def _judge(self, bounds: Array, stop: bool) -> Verdict:
         n = len(bounds)
-        live = isinstance(self._rule, MemberRules)
-        said = []
-        for member in self._members if live else self._rebuilt(self.bounds):
-            verdict = member.verdict
-            if stop and not member.stopped and not live:
-                verdict = member._judge(bounds, False)
-            said.append((verdict, member.stopped_at))
-        return combined_verdict(n, n if stop else None, said, self._word)
+        said = [_said(member, bounds) for member in self.members]
+        still, runs = first_of(self, MovementBelow), first_of(self, Stopper)
+        numbers = {}
+        if (one := runs if still is None else still) is not None:
+            known = one._judge(bounds, False).numbers
+            numbers = {name: known[name] for name in ("left", "level")}
+        return combined_verdict(n, n if stop else None, said, self._word, numbers)
 
     def _doubt(self) -> str:
         return ""
@@ -354,10 +359,27 @@ class AllOf(Combination):
         return 0 if 0 in stops else max(stops)
 
 
+def _said(member: Criterion, bounds: Array) -> Verdict:
+    """Return what a member said when there were these bounds."""
+    if member._measures:
+        return member.verdict
+    told = member._told()
+    return member._judge(bounds, False) if told is None or told.n > len(bounds) else told
+
+
 def _parts(spec: tuple[Any, ...] | None) -> int:
     """Return the number of parts of a compiled rule."""
     assert spec is not None
     return 1 + sum(map(_parts, spec[1:])) if spec[0] in ("any", "all") else 1
+
+
+def separate_parts(criterion: Criterion) -> Iterator[Criterion]:
+    """Return a criterion, or those of its members that keep state of their own."""
+    if isinstance(criterion, Combination) and isinstance(criterion._rule, MemberRules):
+        for member in criterion._members:
+            yield from separate_parts(member)
+    else:
+        yield criterion
 
 
 def first_of(criterion: Criterion, kind: type[_Kind]) -> _Kind | None:

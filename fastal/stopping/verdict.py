@@ -228,21 +228,16 @@ def measure_verdict(
 
 
 def combined_verdict(
-    n: int, at: int | None, said: list[tuple[Verdict, int | None]], word: str
+    n: int, at: int | None, said: list[Verdict], word: str, numbers: dict[str, Any]
 ) -> Verdict:
-    """Return the verdict of a combination: what the members say that made it.
-
-    said : verdict and stop of each member.
-    """
-    deciding = [(one, stop) for one, stop in said if (stop is None) == (at is None)]
+    """Return the verdict of a combination: what the members say that made it."""
+    stopped = [one.stop is True and (at is None or one.n <= at) for one in said]
+    deciding = [one for one, stop in zip(said, stopped, strict=True) if stop == (at is not None)]
     reasons = [
-        one.reason + (f" (since {counted(stop)})" if stop not in (None, at) else "")
-        for one, stop in deciding
+        one.reason + (f" (since {counted(one.n)})" if one.stop and one.n != at else "")
+        for one in deciding
     ]
-    numbers: dict[str, Any] = {}
-    for one, _ in reversed(said):  # the first member that knows
-        numbers |= {k: v for k, v in one.numbers.items() if k in ("left", "level")}
-    warnings = dict.fromkeys(w for one, _ in deciding for w in one.warnings) if at else ()
+    warnings = dict.fromkeys(w for one in deciding for w in one.warnings) if at else ()
     return Verdict(at is not None, at or n, f" {word} ".join(reasons), tuple(warnings), numbers)
 
 
