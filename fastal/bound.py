@@ -21,7 +21,6 @@ from fastal._types import Array
 __all__ = [
     "alquier_bound",
     "bound_constant",
-    "bounds_of",
     "gaussian_kl",
     "gp_bounds",
     "gp_kl",
@@ -104,41 +103,6 @@ def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> fl
     if kernel(m, s, label, w, out) > 0:
         _check(*arrays)
     return out.reshape(shape)
-
-
-def bounds_of(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike | None) -> Array:
-    """Return the bound of each label, without the constant C and without Numba.
-
-    Parameters
-    ----------
-    mean, var, y, noise : float or array_like
-        Posterior mean and variance of f at each input before its label, the label, and the noise
-        variance; they are broadcast together.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Finite bounds in order, in one dimension; one that overflows raises a ValueError.
-
-    Examples
-    --------
-    >>> from fastal.bound import bounds_of
-    >>> bounds_of(mean=0.0, var=[1.0, 0.1], y=0.5, noise=0.01).round(4)
-    array([60.0687, 15.1647])
-    """
-    if noise is None:
-        raise ValueError("`noise` must be given, here or as Stopper(noise=...), got None")
-    values = (mean, var, y, noise)
-    arrays = [check.float_array(name, v) for name, v in zip(POSTERIOR, values, strict=True)]
-    _check(*arrays)
-    shape = _common_shape(arrays)
-    rows = np.stack([np.broadcast_to(array, shape) for array in arrays], axis=-1).reshape(-1, 4)
-    bounds = np.empty(len(rows))
-    bound_scalar.gp_kl_rows(rows, bounds)
-    if not np.isfinite(bounds).all():
-        bad = int(np.argmin(np.isfinite(bounds)))
-        raise ValueError(f"the bound of label {bad} overflows: `y` = {rows[bad, 2]} is too far")
-    return bounds
 
 
 def _check(mean: Array, var: Array, y: Array, noise: Array) -> None:
@@ -329,7 +293,7 @@ def gp_bounds(cov: ArrayLike, y: ArrayLike, noise: ArrayLike, *, mean: ArrayLike
 
     See Also
     --------
-    fastal.adapters.recomputed : The same from the fitted models of some libraries.
+    bounds_of : The same from the fitted models of some libraries.
     fastal.GaussianProcess.bounds : The same from fastal's own model, which has the factor.
 
     Notes
@@ -393,7 +357,15 @@ def bounds_of_factor(L: Array, prior: Array, residual: Array, noise: Array) -> A
     np.fill_diagonal(L, 0.0)
     s = np.maximum(prior - np.einsum("ij,ij->i", L, L), 0.0)
     # y_t - mu_t = L_tt z_t
-    return bounds_of(0.0, s, diagonal * z.reshape(-1), noise)
+    rows = np.stack([np.zeros(len(s)), s, diagonal * z.reshape(-1), noise], axis=-1)
+    bounds = np.empty(len(rows))
+    bound_scalar.gp_kl_rows(rows, bounds)  # without Numba
+    if not np.isfinite(bounds).all():
+        bad = int(np.argmin(np.isfinite(bounds)))
+        raise ValueError(
+            f"the bound of label {bad} overflows: its label is {rows[bad, 2]:g} from the mean"
+        )
+    return bounds
 
 
 def gp_prior_kl(

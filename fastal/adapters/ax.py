@@ -3,7 +3,7 @@
 ::
 
     trials = client.get_next_trials(max_trials=1)  # fits the model to all data so far
-    stopper.recompute_from(client, initial=5)
+    stopper.after_fit(client, initial=5)
 
 The BoTorch model of the generation strategy is asked: `fastal.adapters.botorch` says how. It is
 fitted when Ax generates a trial, so that after `complete_trial` it lacks a label until the next

@@ -5,7 +5,7 @@
     optimizer.set_gp_params(alpha=1e-2)  # variance of the noise, in units of the normalised labels
     while True:
         point = optimizer.suggest()
-        if stopper.recompute_from(optimizer, initial=10):
+        if stopper.after_fit(optimizer, initial=10):
             break
         optimizer.register(params=point, target=f(**point))
 

@@ -3,7 +3,7 @@
 ::
 
     strategy.tell(experiments)
-    stopper.recompute_from(strategy)
+    stopper.after_fit(strategy)
 
 The BoTorch model within is asked: `fastal.adapters.botorch` says how. A strategy fits it in `tell`,
 to the experiments whose output is valid; after ``tell(..., retrain=False)`` it lacks labels, which

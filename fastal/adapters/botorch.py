@@ -4,7 +4,7 @@
 
     model = SingleTaskGP(train_X, train_Y)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    stopper.recompute_from(model)
+    stopper.after_fit(model)
 
 Covariance, mean, noise and labels are taken as the model keeps them, after its transforms: any
 outcome transform will do, and any noise that is known for each label. The model is asked in eval

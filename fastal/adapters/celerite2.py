@@ -4,13 +4,13 @@
 
     gp = celerite2.GaussianProcess(kernel, mean=0.0)
     gp.compute(t, diag=noise)  # sorted
-    stopper.recompute_from(gp, y=y, order=order)
+    stopper.after_fit(gp, y=y, order=order)
 
 Its inputs are sorted, so that its order is hardly ever that in which the labels came: `order` must
 be given, the rows of the process as they were labelled, and `y` in the order of the process. A
 process keeps no labels; what `condition` returns does::
 
-    stopper.recompute_from(gp.condition(y), order=order)
+    stopper.after_fit(gp.condition(y), order=order)
 
 The bounds take a dense factor, O(T^3).
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from fastal.adapters.trained import Asked, TrainedModel
+from fastal.adapters.trained import Asked, TrainedModel, way_out
 
 # Package that defines the class of a model -> the adapter.
 _ADAPTERS = {
@@ -37,7 +37,7 @@ def ask_trained(model: Any, asked: Asked, name: str = "") -> tuple[TrainedModel,
         raise TypeError(
             f"{name or '`model`'} must be of scikit-learn, modAL, scikit-activeml, GPyTorch, "
             "BoTorch or another library that fastal.adapters knows, got a "
-            f"{type(model).__name__}; fastal.gp_bounds takes the covariance of any model"
+            f"{type(model).__name__}; {way_out(model)}"
         )
     name = name or f"`model` ({found.LIBRARY})"
     return found.trained(model, asked, name), name

@@ -4,7 +4,7 @@
 
     loop = BayesianOptimizationLoop(space, GPyModelWrapper(model), acquisition)
     loop.run_loop(f, 1)
-    stopper.recompute_from(loop)
+    stopper.after_fit(loop)
 
 The model within does the work: `fastal.adapters.gpy` and `fastal.adapters.sklearn` say how. A loop
 fits its model at the end of each iteration; a label that came later is noticed.

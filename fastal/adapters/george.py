@@ -4,14 +4,14 @@
 
     gp = george.GP(kernel, mean=0.0, white_noise=np.log(0.01))
     gp.compute(x, yerr)
-    stopper.recompute_from(gp, y=y)
+    stopper.after_fit(gp, y=y)
 
 The noise is the square of `yerr` plus the white noise. A process keeps its inputs and no labels:
 `y` must be given. What the last `predict` left behind is not looked at. Of a new label `predict`
 says what is needed, before it::
 
     mean, var = gp.predict(y, x, return_var=True)
-    stopper.update(mean[0], var[0], label, noise)
+    stopper.push(gp_kl(mean[0], var[0], label, noise))
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
     model = gpflow.models.GPR((X, Y), kernel)
     gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables)
-    stopper.recompute_from(model)
+    stopper.after_fit(model)
 
 f is the smooth part of the kernel; a `White` kernel counts as noise. The noise may depend on the
 inputs. `SGPR`, `VGP`, `SVGP` and others are not exact and are refused.

@@ -4,7 +4,7 @@
 
     model = GPy.models.GPRegression(X, Y, kernel, normalizer=True)
     model.optimize()
-    stopper.recompute_from(model)
+    stopper.after_fit(model)
 
 f is the smooth part of the kernel; white noise in the kernel counts as noise, and so does the
 1e-8 that GPy itself adds to the diagonal. Sparse, variational and EP models are refused: they are

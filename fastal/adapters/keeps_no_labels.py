@@ -15,8 +15,7 @@ def given_labels(asked: Asked, size: int, name: str) -> Array:
     """Return the labels that the caller gives, one for each input of a process."""
     if asked.y is None:
         raise ValueError(
-            f"{name} keeps no labels: give `y`, as recompute_from(model, y=y), in its order of "
-            "inputs"
+            f"{name} keeps no labels: give `y`, as after_fit(model, y=y), in its order of inputs"
         )
     y: Array = check.finite_array("y", column(asked.y))
     if y.shape != (size,):

@@ -8,7 +8,7 @@
         index, x = learner.query(pool)
         y = ask(x)
         learner.teach(x, y)
-        if stopper.recompute_from(learner, initial=1):
+        if stopper.after_fit(learner, initial=1):
             break
 
 The estimator does the work: `fastal.adapters.sklearn` says how. A `Committee` has no posterior.
@@ -16,7 +16,7 @@ The estimator does the work: `fastal.adapters.sklearn` says how. A `Committee` h
 modAL 0.4.2, the latest, passes an argument that scikit-learn 1.8 removed: its `teach` works with
 earlier versions only, and the extra ``fastal[modal]`` asks for one.
 
-`recomputed` compares the rows of the estimator with `X_training` and `y_training`: after
+`bounds_of` compares the rows of the estimator with `X_training` and `y_training`: after
 ``teach(only_new=True)`` or ``teach(bootstrap=True)`` the estimator was fitted to other rows, and
 its bounds are not those of the labels.
 """

@@ -5,7 +5,7 @@
     fitter = ot.GaussianProcessFitter(X, Y, covariance, basis)
     fitter.setNoise([0.01] * len(X))
     fitter.run()
-    stopper.recompute_from(fitter.getResult())
+    stopper.after_fit(fitter.getResult())
 
 The noise is what the factor of the fit has on its diagonal beside the covariance: nugget and noise
 as they acted, whatever units they were given in. The trend is taken as known, at the coefficients

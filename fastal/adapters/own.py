@@ -1,4 +1,4 @@
-"""fastal's own `GaussianProcess`, for `recomputed` with an order or with rows to compare."""
+"""fastal's own `GaussianProcess`, for `bounds_of` with an order or with rows to compare."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     model = SklearnRegressor(GaussianProcessRegressor(...))
     while True:
         model.fit(X, y)  # unlabelled: y is nan
-        if stopper.recompute_from(model, order=np.argsort(np.argsort(rows))):
+        if stopper.after_fit(model, order=np.argsort(np.argsort(rows))):
             break
         index = strategy.query(X, y, ...)
         y[index] = ask(X[index])
@@ -14,7 +14,7 @@
 The fitted estimator within does the work: `fastal.adapters.sklearn` says how.
 
 A wrapper is fitted to the rows of the pool that have a label, in the order of the pool:
-`recomputed` needs `order`. If the pool's rows were labelled as ``rows = [17, 3, 44]``, that is
+`bounds_of` needs `order`. If the pool's rows were labelled as ``rows = [17, 3, 44]``, that is
 ``np.argsort(np.argsort(rows))``; if the wrapper was given rows in the order of their labels,
 ``np.arange(T)``. `X` and `y`, if given, may be those of the whole pool, with nan for missing
 labels.

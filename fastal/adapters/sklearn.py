@@ -3,7 +3,7 @@
 A `Pipeline` that ends in one of them will do as well::
 
     model.fit(X_labelled, y_labelled)
-    stopper.recompute_from(model)
+    stopper.after_fit(model)
 
 **GaussianProcessRegressor.** f is the smooth part of the kernel. The noise is what a `WhiteKernel`,
 anywhere in the kernel, has on the diagonal, plus `alpha`, a number or an array. With the default
@@ -16,7 +16,7 @@ changed after the fit is refused.
 `sigma_` of `BayesianRidge` is right from scikit-learn 1.7 on only. They keep no data: `X` and `y`
 are needed.
 
-A `GaussianProcessClassifier` is refused: `fastal.LaplaceClassifier` has its bounds.
+A `GaussianProcessClassifier` is refused: `fastal.models.LaplaceClassifier` has its bounds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
     if isinstance(model, GaussianProcessClassifier):
         raise TypeError(
             f"{name} must be a regressor, got a GaussianProcessClassifier: the bounds of classes "
-            "do not come from one factor; `fastal.LaplaceClassifier` has them"
+            "do not come from one factor; `fastal.models.LaplaceClassifier` has them"
         )
     if not isinstance(model, (*known, Pipeline)):
         names = " or ".join(kind.__name__ for kind in known)

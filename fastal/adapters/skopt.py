@@ -6,7 +6,7 @@
     while True:
         x = optimizer.ask()
         optimizer.tell(x, f(x))
-        if optimizer.models and stopper.recompute_from(optimizer, initial=10):
+        if optimizer.models and stopper.after_fit(optimizer, initial=10):
             break
 
 The last of `models` is asked. It is fitted by `tell`, once the initial points are there; before

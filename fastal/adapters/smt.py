@@ -5,7 +5,7 @@
     model = KRG(eval_noise=True)
     model.set_training_values(X, y)
     model.train()
-    stopper.recompute_from(model)
+    stopper.after_fit(model)
 
 The noise of SMT is relative to the variance of the process; the nugget counts as noise. Without
 `eval_noise` or `noise0` there is only the nugget, labels count as exact, and the bounds are huge.

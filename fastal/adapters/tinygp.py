@@ -3,7 +3,7 @@
 ::
 
     gp = tinygp.GaussianProcess(kernel, X, diag=noise)
-    stopper.recompute_from(gp, y=y)
+    stopper.after_fit(gp, y=y)
 
 A process keeps its inputs and no labels: `y` must be given. Dense and banded noise is correlated
 from label to label and refused. Say ``jax.config.update("jax_enable_x64", True)``: in single
@@ -40,7 +40,7 @@ def trained(model: Any, asked: Asked, name: str) -> TrainedModel:
     if _is_conditioned(model):
         raise TypeError(
             f"{name} is conditioned on labels that it does not keep: give the process before "
-            "`condition`, as recompute_from(gp, y=y)"
+            "`condition`, as after_fit(gp, y=y)"
         )
     kind = type(model.noise).__name__
     if kind != "Diagonal":

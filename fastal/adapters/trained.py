@@ -36,7 +36,7 @@ class TrainedModel(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the caller of `recomputed` knows besides the model."""
+    """What the caller of `bounds_of` knows besides the model."""
 
     X: Any = None  # the inputs that the model was fitted to, in the user's units
     y: Any = None  # the labels that the model was fitted to, in the user's units
@@ -83,7 +83,20 @@ def same_rows(what: str, kept: Any, given: Any, name: str) -> None:
 
 def wrong_kind(model: Any, name: str, wanted: str) -> TypeError:
     """Return the error for a model that an adapter does not know."""
-    return TypeError(f"{name} must be {wanted}, got a {type(model).__name__}")
+    return TypeError(f"{name} must be {wanted}, got a {type(model).__name__}; {way_out(model)}")
+
+
+def way_out(model: Any) -> str:
+    """Return what to do with a model that has no bounds here."""
+    if hasattr(model, "predict_proba") or getattr(model, "_estimator_type", "") == "classifier":
+        return (
+            "fastal.criteria.StabilizingPredictions and others there take the predictions of any "
+            "classifier"
+        )
+    return (
+        "fastal.gp_bounds takes the covariance of any Gaussian process, and a model without one, "
+        "such as a forest, has no bounds"
+    )
 
 
 def all_seen(seen: int, labels: int, name: str, way_out: str) -> None:
@@ -94,16 +107,6 @@ def all_seen(seen: int, labels: int, name: str, way_out: str) -> None:
         )
     if seen > labels:
         raise ValueError(f"{name} was fitted to other rows than its labels: to {seen} of {labels}")
-
-
-def refuse_unless_recomputing(criterion: Any) -> None:
-    """Raise for a criterion of a loop that cannot take all bounds of a model anew."""
-    check.able(
-        "criterion",
-        criterion,
-        "recompute_from",
-        "a Stopper, a MovementBelow or a combination of them",
-    )
 
 
 def no_model_yet(name: str, why: str) -> ValueError:

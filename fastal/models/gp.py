@@ -102,7 +102,7 @@ class GaussianProcess(GrowingProcess):
 
         Within 1 % of a bound, in the logarithm; of several length scales, all at the upper bound or
         one at the lower one. Such a fit has not found its optimum, and criteria do not take it for
-        a confirmation (see `MovementBelow.recompute_from`). False without a fit.
+        a confirmation (see `Criterion.after_fit`). False without a fit.
         """
         return self._at_edge
 

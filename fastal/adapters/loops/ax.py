@@ -6,7 +6,7 @@ from typing import Any
 
 from fastal import _validation as check
 from fastal.adapters.ax import surrogate_model
-from fastal.adapters.trained import refuse_unless_recomputing
+from fastal.adapters.loops.checks import refuse_unless_bounds
 
 
 def global_stopping_strategy(
@@ -36,7 +36,7 @@ def global_stopping_strategy(
         rule = MovementBelow(0.05, horizon=95)
         client.global_stopping_strategy = global_stopping_strategy(rule, client, initial=5)
     """
-    refuse_unless_recomputing(criterion)
+    refuse_unless_bounds(criterion)
     first = check.count("initial", initial)
     from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 
@@ -46,7 +46,7 @@ def global_stopping_strategy(
                 model, _ = surrogate_model(client, "`client` (Ax)")
             except ValueError:  # the initial trials
                 return False, "there is no model yet"
-            stop = bool(criterion.recompute_from(model, initial=first))
+            stop = bool(criterion.after_fit(model, initial=first))
             return stop, "labels no longer move the model" if stop else "labels move the model"
 
     return Strategy(min_trials=check.count("min_trials", min_trials))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastal import _validation as check
-from fastal.adapters.trained import refuse_unless_recomputing
+from fastal.adapters.loops.checks import refuse_unless_bounds
 
 
 def condition(criterion: Any, *, initial: int = 0) -> Any:
@@ -33,7 +33,7 @@ def condition(criterion: Any, *, initial: int = 0) -> Any:
         while going_on.evaluate(strategy, strategy.domain, strategy.experiments):
             strategy.tell(measure(strategy.ask(1)))
     """
-    refuse_unless_recomputing(criterion)
+    refuse_unless_bounds(criterion)
     first = check.count("initial", initial)
     from bofire.data_models.strategies.stepwise.conditions import EvaluateableCondition
 
@@ -41,6 +41,6 @@ def condition(criterion: Any, *, initial: int = 0) -> Any:
         def evaluate(self, strategy: Any, domain: Any, experiments: Any) -> bool:
             if experiments is None or len(experiments) <= first or strategy.experiments is None:
                 return True
-            return not criterion.recompute_from(strategy, initial=first)
+            return not criterion.after_fit(strategy, initial=first)
 
     return Condition()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastal import _validation as check
-from fastal.adapters.trained import refuse_unless_recomputing
+from fastal.adapters.loops.checks import refuse_unless_bounds
 
 
 def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
@@ -33,7 +33,7 @@ def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
         stop = stopping_condition(MovementBelow(0.05, horizon=95), wrapper, initial=5)
         loop.run_loop(f, stop | FixedIterationsStoppingCondition(95))
     """
-    refuse_unless_recomputing(criterion)
+    refuse_unless_bounds(criterion)
     first = check.count("initial", initial)
     from emukit.core.loop import StoppingCondition
 
@@ -41,6 +41,6 @@ def stopping_condition(criterion: Any, model: Any, *, initial: int = 0) -> Any:
         def should_stop(self, loop_state: Any) -> bool:
             if len(model.X) <= first:
                 return False
-            return bool(criterion.recompute_from(model, initial=first))
+            return bool(criterion.after_fit(model, initial=first))
 
     return Condition()

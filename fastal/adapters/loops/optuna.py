@@ -6,18 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastal import _validation as check
+from fastal.adapters.loops.checks import refuse_unless_bounds
 
 
-def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]:
+def callback(criterion: Any, gp: Any, names: Sequence[str]) -> Callable[[Any, Any], None]:
     """Return a callback that ends a study when trials no longer move a process beside it.
 
-    Optuna does not show the model of its sampler. The criterion has one of its own, which learns
-    the value of each complete trial from its parameters.
+    Optuna does not show the model of its sampler. The process beside it learns the value of each
+    complete trial from its parameters, and the criterion gets the bound.
 
     Parameters
     ----------
-    criterion : Stopper or MovementBelow with a `gp`
-        Its process has one feature per name.
+    criterion : Stopper, MovementBelow, or a combination of criteria that take bounds
+        It gets the bound of each trial.
+    gp : GaussianProcess
+        With one feature per name; it gets the labels.
     names : sequence of str
         Parameters of a trial that are numbers, in the order of the features of the process.
 
@@ -31,11 +34,13 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
     --------
     >>> from fastal import GaussianProcess, Stopper
     >>> from fastal.adapters.loops.optuna import callback
-    >>> stop = callback(Stopper(gp=GaussianProcess(lengthscale=0.7, noise=0.05**2)), ["x", "z"])
+    >>> gp = GaussianProcess(lengthscale=0.7, noise=0.05**2)
+    >>> stop = callback(Stopper(), gp, ["x", "z"])
 
     Then ``study.optimize(objective, n_trials=200, callbacks=[stop])``.
     """
-    check.able("criterion", criterion, "observe", "a Stopper or a MovementBelow with a `gp`")
+    refuse_unless_bounds(criterion)
+    check.able("gp", gp, "add", "a GaussianProcess")
     if isinstance(names, str):
         raise TypeError(f"`names` must be a list of names, got {names!r}: give [{names!r}]")
     names = check.sequence("names", names)
@@ -50,7 +55,7 @@ def callback(criterion: Any, names: Sequence[str]) -> Callable[[Any, Any], None]
                 f"{missing[0]!r}"
             )
         point = [check.real(name, trial.params[name]) for name in names]
-        if criterion.observe(point, trial.value):
+        if criterion.push(gp.add(point, trial.value)):
             study.stop()
 
     return stop

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastal import _validation as check
-from fastal.adapters.trained import all_seen, refuse_unless_recomputing
+from fastal.adapters.loops.checks import refuse_unless_bounds
+from fastal.adapters.trained import all_seen
 
 
 def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
@@ -32,7 +33,7 @@ def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
 
     Then ``gp_minimize(f, space, n_calls=100, n_initial_points=10, callback=stop)``.
     """
-    refuse_unless_recomputing(criterion)
+    refuse_unless_bounds(criterion)
     first = check.count("initial", initial)
 
     def stop(result: Any) -> bool:
@@ -41,6 +42,6 @@ def callback(criterion: Any, *, initial: int = 0) -> Callable[[Any], bool]:
         model = result.models[-1]
         seen, labels = len(model.X_train_), len(result.x_iters)
         all_seen(seen, labels, "the result (scikit-optimize)", "it is told after each fit")
-        return bool(criterion.recompute_from(model, initial=first))
+        return bool(criterion.after_fit(model, initial=first))
 
     return stop

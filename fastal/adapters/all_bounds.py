@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 import weakref
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -25,25 +26,30 @@ SAME_FACTOR, SAME_PIVOT = 1e-6, 1e-9
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-class Recomputed(NamedTuple):
-    """All bounds of a fitted model, and whether its fit lies at the edge of its search.
+class ModelBounds(np.ndarray):
+    """Bounds of a fitted model; what is computed from them is a plain array."""
 
-    Attributes
-    ----------
-    bounds : ndarray, shape (T,)
-        The bound of each label given those before it, under the hyper-parameters that the model
-        has now, without the constant C.
-    at_edge : bool
-        Whether the length scale lies at an edge of the box in which it was searched: within 1 % of
-        a bound, in the logarithm; of several, all at the upper bound or one at the lower one.
-        Such a fit has not found its optimum. False where there is no box, or no search.
-    """
+    at_edge: bool = False  # does the fit lie at an edge of its search box?
 
-    bounds: Array
-    at_edge: bool
+    def __array_finalize__(self, source: Any) -> None:
+        self.at_edge = getattr(source, "at_edge", False)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()]
+
+    def __reduce__(self) -> Any:
+        return _model_bounds, (np.asarray(self), self.at_edge)
 
 
-def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -> Recomputed:
+def _model_bounds(bounds: Array, at_edge: bool) -> ModelBounds:
+    found = bounds.view(ModelBounds)
+    found.at_edge = bool(at_edge)
+    return found
+
+
+def bounds_of(
+    model: Any, *more: object, initial: int = 0, order: Any = None, X: Any = None, y: Any = None
+) -> ModelBounds:
     """Return the bounds of all labels that a model is fitted to, from one factor.
 
     Parameters
@@ -51,6 +57,10 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
     model : object
         A fitted Gaussian process of one of the libraries, or a `fastal.GaussianProcess` with
         labels. It is asked, never changed.
+    *more
+        Nothing: the bound of one label from numbers is `gp_kl`.
+    initial : int
+        How many labels at the beginning are left out.
     order : array_like of int, shape (T,), optional
         The rows of the model in the order in which their labels came, a permutation of
         ``range(T)``; needed where the model keeps another order (scikit-activeml: that of the
@@ -62,8 +72,12 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
 
     Returns
     -------
-    Recomputed
-        `bounds` and `at_edge`.
+    ndarray, shape (T - initial,)
+        The bound of each label given those before it, under the hyper-parameters that the model
+        has now, without the constant C. Its attribute `at_edge` says whether the length scale lies
+        at an edge of the box in which it was searched: within 1 % of a bound, in the logarithm; of
+        several, all at the upper bound or one at the lower one. Such a fit has not found its
+        optimum. False where there is no box, or no search.
 
     Raises
     ------
@@ -72,8 +86,8 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
         takes labels as exact, or was changed after its fit; or if it keeps no data and none are
         given.
     TypeError
-        If this is no Gaussian process of a library that fastal knows: `fastal.gp_bounds` takes the
-        covariance of any other.
+        If this is no Gaussian process of a library that fastal knows: `gp_bounds` takes the
+        covariance of any other, and the criteria of `fastal.criteria` what a classifier predicts.
 
     Warns
     -----
@@ -85,20 +99,27 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
     >>> import numpy as np
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-    >>> from fastal.adapters import recomputed
+    >>> from fastal import bounds_of
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([0.5, 0.6, -0.2])
     >>> kernel = RBF(1.0) + WhiteKernel(0.01)
     >>> model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
-    >>> recomputed(model).bounds.round(4)
-    array([60.0687,  0.8255, 50.053 ])
+    >>> bounds = bounds_of(model)
+    >>> print(bounds.round(4), bounds.at_edge)
+    [60.0687  0.8255 50.053 ] False
     """
+    if more or isinstance(model, Real | np.ndarray):
+        raise TypeError(
+            "`model` must be a fitted model; the bound of a label from numbers is "
+            f"gp_kl(mean, var, y, noise), got {check.short_repr(model)}"
+        )
+    first = check.count("initial", initial)
     if order is None and X is None and y is None and is_own(model):
         # fastal's own models have the factor, and the bounds with it.
-        found = Recomputed(model.bounds(), bool(getattr(model, "at_edge", False)))
+        found = _model_bounds(model.bounds(), getattr(model, "at_edge", False))
         if hasattr(model, "label_noise"):  # classes have none
             prior = np.array([model.amplitude])
             _warn_if_exact(model, model.label_noise, prior, "`model` (fastal)")
-        return found
+        return found[first:]
     trained, name = ask_trained(model, Asked(X, y, ordered=order is not None))
     cov, labels, noise, mean = _checked(trained, name)
     L = None
@@ -114,7 +135,7 @@ def recomputed(model: Any, *, order: Any = None, X: Any = None, y: Any = None) -
         L = _factor(cov, noise, name)
     bounds = bounds_of_factor(L, cov.diagonal(), labels - mean, noise)
     _warn_if_exact(model, noise, cov.diagonal(), name)
-    return Recomputed(bounds, bool(trained.at_edge))
+    return _model_bounds(bounds, trained.at_edge)[first:]
 
 
 def _checked(trained: TrainedModel, name: str) -> tuple[Array, Array, Array, Array]:
