@@ -18,7 +18,7 @@ strategy = GreedySamplingX(random_state=0)
 stopper, rows = Stopper(), [0]  # rows in the order of their labels
 while np.isnan(y).any():
     model.fit(X, y)
-    if stopper.recompute_from(model, order=np.argsort(np.argsort(rows))):
+    if stopper.after_fit(model, order=np.argsort(np.argsort(rows))):
         break
     new = strategy.query(X, y, batch_size=2)
     y[new] = truth[new]  # here a person or an experiment would answer

@@ -19,11 +19,11 @@ y = 20 + 5 * np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(60)
 
 kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1, noise_level_bounds=(1e-3, 10.0))
 model = GaussianProcessRegressor(kernel, alpha=0.0, normalize_y=True)
-rule = MovementBelow(0.05, horizon=55)  # 55: the labels after the first five
+rule = MovementBelow(0.05)
 labelled = list(range(5))
 
 # All bounds anew after each fit; two fits must agree.
-while not rule.recompute_from(model.fit(X[labelled], y[labelled]), initial=5):
+while not rule.after_fit(model.fit(X[labelled], y[labelled]), pool=X, initial=5):
     std = model.predict(X, return_std=True)[1]
     std[labelled] = 0.0
     labelled.append(int(std.argmax()))  # here a person or an experiment would give its label

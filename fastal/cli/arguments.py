@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
 
 # Arguments of the library that are options here.
-OPTIONS = "runs|n_runs|jobs|n_jobs|pool_size|max_labels|seed|horizon|window|min_bounds|patience"
+OPTIONS = "runs|n_runs|jobs|n_jobs|pool_size|max_labels|seed|horizon"
 
 MOST_DIGITS = 18  # more than there will ever be, and no more than the core can count
 

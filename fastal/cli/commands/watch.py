@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastal._options import ALTERNATIVES, METHODS, short_repr
+from fastal._options import METHODS, short_repr
 from fastal.cli.arguments import (
     WIDTH,
     RawHelp,
@@ -25,9 +25,8 @@ from fastal.cli.streams import file_name, finite_number, numbered_texts, read_li
 
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
-    from fastal.stopping.still import MovementBelow
-    from fastal.stopping.stopper import Stopper
-    from fastal.stopping.verdict import Decision
+    from fastal.stopping.criterion import Criterion
+    from fastal.stopping.verdict import Verdict
 
 HORIZON = "how many labels you could buy at most, counted in bounds"
 
@@ -108,24 +107,17 @@ def add_watch(commands: Commands) -> None:
         help="how the p-value is computed (default: auto, exact up to a million bounds)",
     )
     parser.add_argument(
-        "--alternative",
-        choices=ALTERNATIVES,
-        help="stop on too few runs, too many, or both (default: less)",
-    )
-    parser.add_argument(
         "--sequential",
         action="store_true",
         default=None,
         help="keep the chance of ever stopping on a random sequence to alpha",
     )
-    for option, minimum, text in (
-        ("--horizon", 1, f"{HORIZON} (with --sequential: no stop after so many)"),
-        ("--window", 2, "test the last N bounds only; with --rule still: those that say how labels "
-         "go on"),
-        ("--min-bounds", 0, "no stop before N bounds"),
-        ("--patience", 1, "N rejections in a row stop (default: 1)"),
-    ):  # fmt: skip
-        parser.add_argument(option, type=integer_argument(minimum), metavar="N", help=text)
+    parser.add_argument(
+        "--horizon",
+        type=integer_argument(1),
+        metavar="N",
+        help=f"{HORIZON} (with --sequential: no stop after so many)",
+    )
     parser.add_argument(
         "--no-fall",
         dest="fall",
@@ -148,7 +140,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     path, picture = arguments.file, arguments.plot
     if arguments.follow and path == "-":
         raise UserError("--follow needs a FILE; standard input is followed anyway")
-    stopper = _criterion(arguments)
+    criterion = _criterion(arguments)
     if picture is not None:
         check_picture(picture)
     typed = path == "-" and sys.stdin is not None and sys.stdin.isatty()
@@ -156,33 +148,30 @@ def _watch(arguments: argparse.Namespace) -> int:
     live = not (arguments.json or typed or sys.stdout is None) and sys.stdout.isatty()
     report = _Report(as_json=arguments.json, live=live)
     try:
-        _feed(stopper, path, arguments.follow, report)
+        _feed(criterion, arguments, report)
     except KeyboardInterrupt:
         if picture is not None:
-            _save_picture(stopper, picture)
+            _save_picture(criterion, picture)
         raise
     finally:
         report.end_line()
     if live:
-        _print_end(stopper)
+        _print_end(criterion)
     if picture is not None:
-        _save_picture(stopper, picture)
-    return 0 if stopper.stopped else NO_STOP
+        _save_picture(criterion, picture)
+    return 0 if criterion.stopped else NO_STOP
 
 
-# Options of one rule only; --window, --horizon and --noise are options of both.
+# Options of one rule only; --horizon and --noise are options of both.
 OF_PAPER = {
     "alpha": "--alpha",
     "method": "--method",
-    "alternative": "--alternative",
     "sequential": "--sequential",
-    "min_bounds": "--min-bounds",
-    "patience": "--patience",
     "fall": "--no-fall",
 }
 
 
-def _criterion(arguments: argparse.Namespace) -> Stopper | MovementBelow:
+def _criterion(arguments: argparse.Namespace) -> Criterion:
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     if arguments.rule == "still":
         for name, option in OF_PAPER.items():
@@ -205,7 +194,7 @@ def _criterion(arguments: argparse.Namespace) -> Stopper | MovementBelow:
     kind = MovementBelow if arguments.rule == "still" else Stopper
     try:
         return kind(**{name: given[name] for name in signature(kind).parameters if name in given})
-    except ValueError as error:  # an alpha or a horizon beyond the tables, a window beyond the end
+    except ValueError as error:  # an alpha or a horizon beyond the tables
         raise UserError(in_options(str(error))) from None
 
 
@@ -217,43 +206,47 @@ def _check_paper(arguments: argparse.Namespace) -> None:
             raise UserError(
                 f"--horizon: must be a whole number of at least 2, got {arguments.horizon}"
             )
-    if arguments.sequential and (
-        arguments.alternative not in (None, "less")
-        or arguments.window is not None
-        or arguments.method == "normal"
-    ):
-        raise UserError("--sequential needs --alternative less, an exact method and no --window")
+    if arguments.sequential and arguments.method == "normal":
+        raise UserError("--sequential needs an exact method, got --method normal")
 
 
-def _feed(stopper: Stopper | MovementBelow, path: str, follow: bool, report: _Report) -> None:
-    """Give the stopper one line after the other until it stops or the input ends."""
+def _feed(criterion: Criterion, arguments: argparse.Namespace, report: _Report) -> None:
+    """Give the criterion one line after the other until it stops or the input ends."""
+    path, noise = arguments.file, arguments.noise
     name = file_name(path)
-    what = "One number" if stopper.noise is None else "mean, var, y"
-    for number, text in numbered_texts(name, read_lines(path, follow, f"{what} per line")):
+    what = "One number" if noise is None else "mean, var, y"
+    lines = read_lines(path, arguments.follow, f"{what} per line")
+    for number, text in numbered_texts(name, lines):
         where = f"{name}: line {number}"
-        if stopper.noise is None:
-            bound = finite_number(where, text)
-            try:
-                stopper.push(bound)
-            except ValueError:  # of MovementBelow
-                raise UserError(
-                    f"{where}: {short_repr(text)} must not be negative; --rule paper takes it"
-                ) from None
-        else:
-            columns = re.split(r"\s*,\s*|\s+", text)
-            if len(columns) != 3 or "" in columns:
-                raise UserError(
-                    f"{where}: {short_repr(text)} does not have 3 columns: mean, var, y"
-                )
-            mean, var, y = (finite_number(where, value) for value in columns)
-            try:
-                stopper.update(mean, var, y)
-            except ValueError as error:  # a negative variance, or a bound that overflows
-                raise UserError(f"{where}: {short_repr(text)}: {error}") from None
-            bound = float(stopper.bounds[-1])
-        report.show(stopper, bound)
-        if stopper.stopped:
+        bound = finite_number(where, text) if noise is None else _bound(where, text, noise)
+        try:
+            criterion.push(bound)
+        except ValueError:  # of MovementBelow
+            raise UserError(
+                f"{where}: {short_repr(text)} must not be negative; --rule paper takes it"
+            ) from None
+        report.show(criterion.verdict, bound)
+        if criterion.stopped:
             return
+
+
+def _bound(where: str, text: str, noise: float) -> float:
+    """Return the bound of a label from what the model knew before it."""
+    from fastal.bound import gp_kl
+
+    columns = re.split(r"\s*,\s*|\s+", text)
+    if len(columns) != 3 or "" in columns:
+        raise UserError(f"{where}: {short_repr(text)} does not have 3 columns: mean, var, y")
+    mean, var, y = (finite_number(where, value) for value in columns)
+    try:
+        bound = float(gp_kl(mean, var, y, noise))
+    except ValueError as error:  # a negative variance
+        raise UserError(f"{where}: {short_repr(text)}: {error}") from None
+    if bound == math.inf:
+        raise UserError(
+            f"{where}: {short_repr(text)}: y is so far from mean that the bound overflows"
+        )
+    return bound
 
 
 class _Report:
@@ -263,14 +256,13 @@ class _Report:
         self._json, self._live = as_json, live
         self._width = 0  # of the live line on the screen
 
-    def show(self, stopper: Stopper | MovementBelow, bound: float) -> None:
-        verdict: Any = stopper.verdict
+    def show(self, verdict: Verdict, bound: float) -> None:
         n, sentence = verdict.n, str(verdict)
-        still = hasattr(verdict, "share")
+        still = "share" in verdict.numbers
         if self._json:
             import json
 
-            fields = {"n": n, "bound": bound}
+            fields: dict[str, Any] = {"n": n, "bound": bound}
             names = ("left", "level") if still else ("p_value", "n_runs")
             fields |= {name: _or_none(getattr(verdict, name)) for name in names}
             fields |= {"stop": verdict.stop, "verdict": sentence}
@@ -303,30 +295,30 @@ def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _unsaid(verdict: Decision) -> list[str]:
+def _unsaid(verdict: Verdict) -> list[str]:
     """Return the warnings that the verdict's own sentence does not end with."""
     sentence = str(verdict)
     return [warning for warning in verdict.warnings if warning not in sentence]
 
 
-def _print_end(stopper: Stopper | MovementBelow) -> None:
+def _print_end(criterion: Criterion) -> None:
     """Print the verdict for somebody who reads it on a terminal."""
     import textwrap
 
-    verdict = stopper.verdict
+    verdict = criterion.verdict
     for text in (str(verdict), *(f"warning: {warning}" for warning in _unsaid(verdict))):
         print(textwrap.fill(text, WIDTH))
 
 
-def _save_picture(stopper: Stopper | MovementBelow, path: str) -> None:
+def _save_picture(criterion: Criterion, path: str) -> None:
     from fastal.stopping.stopper import Stopper
 
     with file_errors("--plot", path):
-        if isinstance(stopper, Stopper):
+        if isinstance(criterion, Stopper):
             from fastal.plotting.stopper import save_stopper
 
-            save_stopper(stopper, path)
+            save_stopper(criterion, path)
         else:
             from fastal.plotting.still import save_still
 
-            save_still(stopper, path)
+            save_still(criterion, path)
