@@ -32,6 +32,7 @@ class MemberRules:
 
     def __init__(self, members: tuple[Criterion, ...], combine: Any) -> None:
         self.members, self._combine = members, combine
+        self.kept = 0  # a stop that no later stop of a member changes
 
     def push(self, r: float) -> bool:
         """Give a bound to every member; if one refuses it, none has it."""
@@ -58,7 +59,7 @@ class MemberRules:
     @property
     def stopped_at(self) -> int:
         """Number of bounds at the stop; 0 before it."""
-        found: int = self._combine(self.stops)
+        found: int = self.kept or self._combine(self.stops)
         return found
 
 
@@ -185,12 +186,15 @@ class Combination(Criterion):
     def _forget_stops(self) -> None:
         """Until the whole has stopped, its members are judged anew at a fit."""
         vars(self).update(_stop=self._told())
+        self._rule.kept = self._rule.stopped_at
         if not self.stopped:
             for member in self._members:
                 member._forget_stop()
 
     def _forget_stop(self) -> None:
         if isinstance(self._rule, MemberRules):
+            self._rule.kept = 0
+            vars(self).update(_stop=None)
             for member in self._members:
                 member._forget_stop()
         else:
@@ -232,6 +236,7 @@ class Combination(Criterion):
         if isinstance(self._rule, MemberRules):
             for member in self._members:
                 member.reset()
+            self._rule.kept = 0
             vars(self).update(_fit=None, _stop=None)
             return self
         return super().reset()
@@ -277,6 +282,7 @@ class Combination(Criterion):
         if isinstance(self._rule, MemberRules):
             for own, old in zip(self._members, other._members, strict=True):
                 own._take_over(old)
+            self._rule.kept = other._rule.kept
             vars(self).update(_horizon=other._horizon, _fit=other._fit, _stop=other._stop)
         else:
             super()._take_over(other)
@@ -328,6 +334,7 @@ class Combination(Criterion):
             member._take_over(old)
         last = None if fit is None else Fit(check.count("fit", fit[0]), check.flag("fit", fit[1]))
         told = None if stop is None else Verdict.from_dict(stop)
+        new._rule.kept = 0 if told is None else told.n
         vars(new).update(_horizon=check.count("horizon", horizon), _fit=last, _stop=told)
         return new
 

@@ -245,6 +245,7 @@ class Criterion(Pushes, ABC):
         horizon = self._horizon if pool is None else max(0, len(pool) - first)
         self._allow_fits()
         if self._fit is not None and np.array_equal(bounds, self.bounds):
+            self.set_horizon(horizon)
             return self.stopped
         if is_model and len(bounds) < len(self):
             warnings.warn(

@@ -183,22 +183,30 @@ def run(seed, said):
             wanted = twin.stopped_at or None
             assert found == (wanted if step == "extend" else wanted is not None)
         elif step in ("fit", "same") and fitted:
-            n = max(0, len(twin.bounds) + int(rng.choice([-3, -1, 0, 0, 0, 0, 0, 1, 2, 5])))
+            n = max(0, len(twin.bounds) + int(rng.choice([-20, -3, -1, 0, 0, 0, 0, 0, 1, 2, 5])))
             bounds = some_bounds(rng, n) if step == "fit" and rng.random() < 0.5 else twin.bounds
             if step == "fit" and bounds is twin.bounds:
                 bounds = [1.01 * r for r in (bounds + ahead)[:n]]
             edge = bool(rng.random() < 0.15)
-            said.append(f"after_fit({list(bounds)}, at_edge={edge})")
+            call = {"at_edge": edge}
+            if rng.random() < 0.2:  # the first label gave no bound
+                call |= {"pool": range(1 + n + int(rng.integers(0, 60))), "initial": 1}
+            said.append(f"after_fit({list(bounds)}, **{call})")
+            given, old = [9.0] * call.get("initial", 0) + bounds, twin.horizon
+            twin.set_horizon(len(call["pool"]) - 1 if "pool" in call else old)
             if twin.refuses(bounds):
+                twin.set_horizon(old)
+                before = json.dumps(rule.to_dict())
                 with pytest.raises(ValueError, match="must"):
-                    rule.after_fit(bounds, at_edge=edge)
+                    rule.after_fit(given, **call)
+                assert json.dumps(rule.to_dict()) == before
                 continue
             if at_the_line(twin):
                 return
             twin.after_fit(list(bounds), edge)
             if at_the_line(twin):
                 return
-            assert rule.after_fit(bounds, at_edge=edge) is (twin.stopped_at > 0)
+            assert rule.after_fit(given, **call) is (twin.stopped_at > 0)
         elif step == "horizon":
             horizon = max(0, len(twin.bounds) + int(rng.integers(-5, 120)))
             said.append(f"set_horizon({horizon})")
