@@ -31,17 +31,16 @@ from fastal.learning.refit import Refits, check_size, first_labels, fit_growth
 from fastal.learning.unfitted import Unfitted
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.models.weak import LEAST_LABELS
-from fastal.stopping.budget import FixedBudget, MinLabels
-from fastal.stopping.by_bounds import ByBounds
+from fastal.stopping.combine import separate_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fastal._core.rule import CompiledRule
+    from fastal._core.rule import Rule
     from fastal.learning.inputs import Acquisition
     from fastal.learning.refit import Refit
     from fastal.learning.selection import Selection
-    from fastal.stopping.criterion import CampaignView, Criterion
+    from fastal.stopping.criterion import Criterion
 
 
 class Campaign:
@@ -55,6 +54,9 @@ class Campaign:
     _asked: tuple[int, ...]  # points asked for and not told
     gp: Any  # the model without labels; None before the first fit
     points: Any  # the pool, (n, d): an array, or the rows of a dask array
+
+    # Whether the last label was told alone, or is the last of those that came together.
+    batch_ends = True
 
     def _begin(
         self,
@@ -76,7 +78,7 @@ class Campaign:
             raise TypeError(f"`refit` needs a GaussianProcess, got {check.short_repr(gp)}")
         self.criterion = fresh_criterion("criterion", criterion)
         if growth is not None:
-            self.criterion.allow_refits()
+            self.criterion._allow_fits()
         self.points = pool_points(X, gp, callable(acquisition))
         n = len(self.points)
         if n == 0:
@@ -127,7 +129,6 @@ class Campaign:
         # What the criterion has not seen yet, and whether the last fit has seen a wrong label:
         # Ctrl-C may come at any moment, and `_catch_up` goes on from there.
         self._untold: str | None = None  # or "correction", or "fit"
-        self._pool_moved = False
         self._stale = False
         self._threads = 1
         if self.gp is None:
@@ -137,13 +138,7 @@ class Campaign:
             self._selection = choose(self.gp, self.points, order, n_initial, room, acquisition)
         self._model: Any = self._selection.model
         self._tell_horizon()
-        self.criterion.start(self._view)
         return rows, y
-
-    @property
-    def _view(self) -> CampaignView:
-        """What a criterion sees of it."""
-        return self  # type: ignore[return-value]  # learners have all of it
 
     def _room(self, order: Ints, n_initial: int) -> int:
         """Return for how many labels a new selection has room."""
@@ -250,14 +245,11 @@ class Campaign:
         """Whether labels given as an array need no Python in between."""
         return self._compiled_rule() is not None
 
-    def _compiled_rule(self) -> CompiledRule | None:
+    def _compiled_rule(self) -> Rule | None:
         """Return the criterion as a compiled loop sees it; None if Python is needed in between."""
         if not self._selection.compilable or callable(self.acquisition):
             return None
-        rule = self.criterion.compiled_in(self._view)
-        if rule is not None and rule.asks and not self._selection.shows_variances:
-            return None
-        return rule
+        return self.criterion._compiled()
 
     def _built_model(self) -> Any:
         """Return the model with all labels."""
@@ -303,21 +295,17 @@ class Campaign:
         self._put_in_order(row)
         if noise is not None:
             self._noises[row] = noise
-        seen = False
         try:
             self._selection.accept(row, y, noise)
             self._has_label(row)
-            seen = True
-            self._show()
+            if self.fitted and self.n_labels > self.n_initial:
+                self.criterion.see(self, self.last_bound)
         except BaseException:
             # Ctrl-C is heard when a long computation is over: the label has been taken by then
             if self._selection.n_labels > before:
                 self._selection.settle()
                 self._has_label(row)
-                if not seen:
-                    self._show()
-                else:
-                    self._show_missing(self.criterion)
+                self._show_missing()
             else:
                 self._noises.pop(row, None)
                 self._selection.order = order
@@ -327,7 +315,7 @@ class Campaign:
         """Do what is to be done once a label is taken."""
         if row in self._skipped:  # it could be measured after all
             self._skipped.remove(row)
-            self._tell_pool()
+            self._tell_horizon()
         self._taken(row)
 
     def _make_room(self, n: int) -> None:
@@ -348,19 +336,17 @@ class Campaign:
             rest = rest[: len(order) - t]
         self._selection.order = np.r_[order[:t], rest]
 
-    def _show(self) -> None:
-        """Let the criterion see the last label."""
-        if self.fitted and self.n_labels > self.n_initial:
-            self.criterion.after_label(self._view)
-
-    def _show_missing(self, criterion: Criterion) -> None:
-        """Let a criterion, or a member of it, see the last label if it counts and has not."""
-        for member in getattr(criterion, "members", ()):
-            self._show_missing(member)
-        if isinstance(criterion, ByBounds | FixedBudget | MinLabels):
-            seen = len(criterion.history)
-            if self.fitted and seen < len(self._selection.bounds):
-                criterion.after_label(self._view)
+    def _show_missing(self) -> None:
+        """After an error: let each part of the criterion see the last label, if it has not."""
+        if not self.fitted:
+            return
+        bounds = self._selection.bounds
+        for part in separate_parts(self.criterion):
+            if len(part) < len(bounds):
+                try:
+                    part.see(self, self.last_bound)
+                except Exception:  # once more: it has the bound, and decides at the next one
+                    part._put_back(bounds)
 
     def _skip(self, row: int) -> None:
         """Take note that a point cannot be measured."""
@@ -380,14 +366,8 @@ class Campaign:
         if missing > 0:
             order = np.r_[order, self._random_rows(missing, order)]
         self._selection.order = order
-        self._tell_pool()
-        self._taken(row)
-
-    def _tell_pool(self) -> None:
-        """Tell the criterion of a pool that has changed."""
-        self._pool_moved = True
         self._tell_horizon()
-        self._pool_moved = False
+        self._taken(row)
 
     def _random_rows(self, n: int, order: Ints) -> Ints:
         """Return so many random points that are neither labelled nor in this order."""
@@ -399,8 +379,7 @@ class Campaign:
 
     def _catch_up(self) -> None:
         """Do what is due: tell the criterion its news, fit the hyper-parameters anew."""
-        if self._pool_moved:
-            self._tell_pool()
+        self._tell_horizon()
         self._tell_news()
         refits = self._refits
         if refits is None or self._waits():
@@ -442,12 +421,11 @@ class Campaign:
     def _tell_news(self) -> None:
         """Let the criterion see the last fit, or a label that was corrected."""
         if self._untold == "fit":
-            assert self._refits is not None
             # Also before the first bound: from its first fit on a campaign decides at fits only.
             if self.n_labels >= self.n_initial:
-                self.criterion.refitted(self._view, at_edge=self._refits.fits[-1].at_edge)
+                self.criterion._see_fit(self, self._selection.bounds, self.refits[-1].at_edge)
         elif self._untold == "correction" and self.n_labels > self.n_initial:
-            self.criterion.after_correction(self._selection.bounds)
+            self.criterion._put_back(self._selection.bounds)
         self._untold = None
 
     def _rest(self, rows: Ints) -> Ints:
@@ -541,18 +519,25 @@ class Campaign:
         scales = None if refits is None else refits.extended(points)
         # No call from here on, so that Ctrl-C finds all of it or nothing.
         self.points, self.names, self._max_labels = points, names, most
-        self._selection, self._model, self._pool_moved = new, model, True
+        self._selection, self._model = new, model
         if refits is not None and scales is not None:
             refits.scales, refits.features = scales
-        self._tell_pool()
+        self._tell_horizon()
 
     def _take_all(self, rows: Sequence[int], labels: Sequence[float | None], noise: Any) -> None:
         """Take labels in order; None: the point cannot be measured. No refit in between."""
-        for i, (row, label) in enumerate(zip(rows, labels, strict=True)):
-            if label is None:
-                self._skip(row)
-            else:
-                self._take(row, label, None if noise is None else float(noise[i]))
+        self._tell_horizon()
+        self._tell_news()
+        last = max((i for i, label in enumerate(labels) if label is not None), default=0)
+        try:
+            for i, (row, label) in enumerate(zip(rows, labels, strict=True)):
+                self.batch_ends = i == last
+                if label is None:
+                    self._skip(row)
+                else:
+                    self._take(row, label, None if noise is None else float(noise[i]))
+        finally:
+            self.batch_ends = True
 
 
 def row_names(X: Any) -> list[Any] | None:

@@ -11,7 +11,7 @@ from fastal._types import Array, Bools, Ints
 from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
-    from fastal._core.rule import CompiledRule
+    from fastal._core.rule import Rule
     from fastal.models.classifier import LaplaceClassifier
 
 
@@ -19,7 +19,6 @@ class ClassSelection:
     """The points a classifier chooses from; their mean and variance are computed when asked for."""
 
     compilable = False
-    shows_variances = False
 
     def __init__(
         self,
@@ -74,9 +73,7 @@ class ClassSelection:
         mean, var = self._posterior()
         return mean.copy(), np.maximum(var, 0.0)
 
-    def run(
-        self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int
-    ) -> None:
+    def run(self, y: Array, target: int, rule: Rule | None, past_stop: bool, threads: int) -> None:
         """Labels of a classifier are taken one by one."""
         raise TypeError("a classifier has no compiled selection")
 

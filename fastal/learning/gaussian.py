@@ -18,7 +18,7 @@ from fastal.learning.failures import failure
 from fastal.learning.selection import ErrorCurves
 
 if TYPE_CHECKING:
-    from fastal._core.rule import CompiledRule
+    from fastal._core.rule import Rule
     from fastal.models.gp import GaussianProcess
 
 # Test rows that one task takes, several blocks of those that stay in the cache. Neither depends on
@@ -53,7 +53,6 @@ class GaussianSelection(ABC):
     """
 
     compilable = True
-    shows_variances = True
 
     model = None  # the state is in the order of the pool: a process of the labels is made on demand
 
@@ -177,9 +176,7 @@ class GaussianSelection(ABC):
         self.settle()
         return float(r)
 
-    def run(
-        self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int
-    ) -> None:
+    def run(self, y: Array, target: int, rule: Rule | None, past_stop: bool, threads: int) -> None:
         """Label points up to `target`, or until the rule stops: one compiled call."""
         address = 0
         try:
@@ -187,9 +184,9 @@ class GaussianSelection(ABC):
                 # Without the GIL, and with the criterion's own state: nobody else may use it.
                 address = rule.lend()
             reason, status = self._run(y, target, address, past_stop, threads)
-        except BaseException:
+        except BaseException as error:
             # What `lend` refuses is in use elsewhere. Ctrl-C may come right after it.
-            if rule is not None and rule.lent:
+            if rule is not None and (address or not isinstance(error, RuntimeError)):
                 rule.take_back()
             raise
         if rule is not None:

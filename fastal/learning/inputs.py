@@ -77,15 +77,12 @@ def check_model(gp: Any) -> Model:
 
 
 def fresh_criterion(name: str, criterion: Any) -> Criterion:
-    """Check for a criterion; return a copy without bounds, which a pool's own process will give."""
+    """Check for a criterion; return one with the same settings, without bounds."""
     if not isinstance(criterion, Criterion):
         raise TypeError(
             f"`{name}` must be a Stopper or criterion, got {check.short_repr(criterion)}"
         )
-    new = criterion.fresh()
-    if getattr(new, "gp", None) is not None:
-        new.gp = None  # type: ignore[attr-defined]
-    return new
+    return criterion.replace()
 
 
 def budget(max_labels: Any, n_initial: int, n: int) -> int:

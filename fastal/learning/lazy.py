@@ -100,20 +100,18 @@ class LazySelection(GaussianSelection):
         return status, r
 
     def _run(self, y: Array, target: int, rule: int, past_stop: bool, threads: int) -> Any:
-        gp, told = self.gp, self.n_labels
+        gp = self.gp
         with one_blas_thread():
             while True:
                 if self.n_labels < target:
                     self._make_room()
                 reason, status = selection_lazy.run(
                     gp.prior.kind, gp.amplitude, gp.mean, gp.noise, self.state, y, self.order,
-                    self.n_initial, target, rule, past_stop, told,
+                    self.n_initial, target, rule, past_stop,
                 )  # fmt: skip
-                told = self.n_labels
                 if selection_lazy.is_full(self.state.counters):
                     self._complete_panel(threads)
-                    told -= 1  # that label waited for its panel
-                if reason not in (DONE, FULL) or told >= target:
+                if reason not in (DONE, FULL) or self.n_labels >= target:
                     return reason, status
 
     def settle(self) -> None:

@@ -62,7 +62,7 @@ class ActiveLearner(Campaign):
     -----
     Hyper-parameters are fitted at 5, 6, 7, 8, 10, 12, 14, 17, ... labels, and then all labels are
     taken anew, with their bounds. A criterion that goes by bounds decides at these moments only,
-    and two fits must agree (see `MovementBelow.recompute_from`).
+    and two fits must agree (see `Criterion.after_fit`).
 
     A learner belongs to one thread at a time.
 
@@ -500,25 +500,18 @@ class ActiveLearner(Campaign):
                     seen = rule if self.fitted else None
                     self._selection.run(y, end, seen, past_stop, threads)
                 except BaseException:
-                    self._settle_run()
-                    self._show_missing(self.criterion)  # of a panel that was interrupted
+                    self._selection.settle()
+                    self._show_missing()
                     raise
-                self._settle_run()
+                finally:
+                    self._asked = ()
+                self._selection.settle()
                 if self._refits is None:
                     break
                 self._catch_up()
-                rule = self._compiled_rule()
-                if rule is None:  # a pool elsewhere shows no variances, once there is a model
-                    return False
             return True
         finally:
             self._busy = False
-
-    def _settle_run(self) -> None:
-        """Do what is to be done after a compiled call, however it ended."""
-        self._selection.settle()
-        self.criterion.has_run(self._view)
-        self._asked = ()
 
     def run(self, test: Any = None, threads: int = 1) -> Run:
         """Return what has come of it so far.

@@ -15,8 +15,7 @@ from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
 from fastal.learning.refit import check_size
-from fastal.stopping.compose import first_of
-from fastal.stopping.criterion import note_interpreted
+from fastal.stopping.combine import first_of
 from fastal.stopping.still import (
     ROUNDING,
     MovementBelow,
@@ -121,8 +120,8 @@ class Run:
         Returns
         -------
         StillTrace
-            As the criterion's first `MovementBelow` reckons, with a window and a horizon of its own
-            if it has them; else with those of `left`.
+            As the criterion's first `MovementBelow` reckons, with a horizon of its own if it has
+            one; else with that of `left`.
         """
         still = first_of(self.criterion, MovementBelow)
         if still is not None and len(still) == len(self.bounds):
@@ -181,7 +180,7 @@ class Run:
     @property
     def p_values(self) -> Array:
         """p-value of the runs test after each bound."""
-        again = self.criterion.fresh() if isinstance(self.criterion, Stopper) else Stopper()
+        again = self.criterion.replace() if isinstance(self.criterion, Stopper) else Stopper()
         again.extend(self.bounds)
         return again.trace().p_values
 
@@ -486,10 +485,9 @@ def _label_all(
         if not callable(source):
             y = check.vector("y", source, learner.n_pool)
             check_source(learner, y)
-            if on_label is None and not progress:
-                if learner._run_compiled(y, learner.max_labels, workers, resumed):
-                    return
-                note_interpreted(learner.criterion, learner._view)
+            compilable = on_label is None and not progress
+            if compilable and learner._run_compiled(y, learner.max_labels, workers, resumed):
+                return
             source = y.__getitem__
             oracle: Callable[[int], Any] = source
         else:
@@ -515,4 +513,5 @@ def _progress_note(criterion: Criterion) -> str | None:
     """Return what to show beside a progress bar: the number that the criterion goes by."""
     if isinstance(criterion, Stopper):
         return f"p = {criterion.p_value:.2g}"
-    return f"{percent(criterion.left)} to come" if criterion.left > 0 else None
+    left = criterion.verdict.left
+    return f"{percent(left)} to come" if left > 0 else None

@@ -11,8 +11,7 @@ from fastal._state import check_kind, restore_model, state_count, state_values
 from fastal.learning.inputs import checksum, pool_points
 from fastal.learning.refit import Refits
 from fastal.learning.unfitted import Unfitted
-from fastal.stopping.by_bounds import ByBounds
-from fastal.stopping.compose import members_of
+from fastal.stopping.combine import separate_parts
 from fastal.stopping.criterion import Criterion
 
 if TYPE_CHECKING:
@@ -24,16 +23,13 @@ if TYPE_CHECKING:
 
     Learner = TypeVar("Learner", bound=ActiveLearner)
 
-VERSION = 2
+VERSION = 3
 
-# Keys of version 1, besides kind and version, and those that have joined them.
-FIRST = (
-    "pool", "gp", "criterion", "acquisition", "order", "n_initial", "max_labels", "indices",
-    "labels", "asked",
-)  # fmt: skip
+# Keys besides kind and version.
 STATE = (
-    *FIRST, "asked_n", "batch_end", "whole", "seed", "refits", "noises", "skipped", "untold",
-    "stale", "pool_moved",
+    "pool", "gp", "criterion", "acquisition", "order", "n_initial", "max_labels", "indices",
+    "labels", "asked", "asked_n", "batch_end", "whole", "seed", "refits", "noises", "skipped",
+    "untold", "stale",
 )  # fmt: skip
 
 # Bounds of the same labels, computed in another order of operations, agree to this.
@@ -65,7 +61,6 @@ def state_of_learner(learner: ActiveLearner) -> dict[str, Any]:
         "skipped": list(learner._skipped),
         "untold": learner._untold,
         "stale": learner._stale,
-        "pool_moved": learner._pool_moved,
     }
 
 
@@ -84,31 +79,17 @@ def restored_learner(
 
 
 def _values(state: Any) -> dict[str, Any]:
-    """Return the values of a state of this version, or of version 1."""
+    """Return the values of a state of this version."""
     check_kind(state, "ActiveLearner", VERSION)
     version = state.get("version") if isinstance(state, dict) else None
-    first = type(version) is int and version == 1
-    if first and "asked_n" in state:
-        raise ValueError(f"`state['version']` must be {VERSION} for its keys, got 1")
-    names = FIRST if first else STATE
-    _, version, *values = state_values(state, ("kind", "version", *names))
-    found = dict(zip(names, values, strict=True))
-    if version == 1:
-        asked = state_count("asked", found["asked"], optional=True)
-        found |= {
-            "asked": [] if asked is None else [asked],
-            "asked_n": 1,
-            "batch_end": 0,
-            "whole": False,
-            "seed": 0,
-            "refits": None,
-            "noises": [],
-            "skipped": [],
-            "untold": None,
-            "stale": False,
-            "pool_moved": False,
-        }
-    return found
+    if type(version) is int and version in (1, 2):
+        raise ValueError(
+            f"`state` is an ActiveLearner of fastal 0.{version} (version {version}), which this "
+            "version cannot read: a file of labels replays, ActiveLearner(X, ..., known=(rows, y)) "
+            "with `state['indices']` and `state['labels']`"
+        )
+    _, _, *values = state_values(state, ("kind", "version", *STATE))
+    return dict(zip(STATE, values, strict=True))
 
 
 def _restored(
@@ -148,7 +129,6 @@ def _restored(
     _take_labels(new, values, first)
     _take_question(new, values)
     new._stale = check.flag("stale", values["stale"])
-    new._pool_moved = check.flag("pool_moved", values["pool_moved"])
     new._untold = values["untold"]
     if new._untold not in (None, "fit", "correction"):
         raise ValueError(
@@ -241,9 +221,10 @@ def _take_labels(learner: ActiveLearner, values: dict[str, Any], order: list[int
 def _check_bounds(learner: ActiveLearner, saved: Criterion) -> None:
     """Refuse a criterion whose bounds are not those of the labels."""
     bounds = learner._selection.bounds
-    for one in members_of(saved, ByBounds):  # type: ignore[type-abstract]
-        if len(one) != len(bounds) or not np.allclose(
-            one.bounds, bounds, rtol=ROUNDING, atol=ROUNDING
+    for one in separate_parts(saved):
+        if not one._measures and not (
+            len(one) == len(bounds)
+            and np.allclose(one.bounds, bounds, rtol=ROUNDING, atol=ROUNDING)
         ):
             raise ValueError("`state['criterion']`: the bounds are not those of the labels")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
-    from fastal._core.rule import CompiledRule
+    from fastal._core.rule import Rule
     from fastal._types import Array, Bools, Ints
 
 
@@ -28,9 +28,6 @@ class Selection(Protocol):
 
     # Whether labels given as an array need no Python in between.
     compilable: bool
-
-    # Whether `run` tells a rule the largest variance after each label, if it asks for that.
-    shows_variances: bool
 
     @property
     def n_labels(self) -> int:
@@ -76,9 +73,7 @@ class Selection(Protocol):
     def skip(self, index: int) -> None:
         """Never choose a point."""
 
-    def run(
-        self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int
-    ) -> None:
+    def run(self, y: Array, target: int, rule: Rule | None, past_stop: bool, threads: int) -> None:
         """Label points up to `target`, or until the rule stops: one compiled call.
 
         y has the labels of all points. With `past_stop` a stop ends nothing.

@@ -9,8 +9,8 @@ import numpy as np
 from fastal._types import Array, Ints
 from fastal.learning.errors import test_errors
 from fastal.learning.learner import ActiveLearner
-from fastal.stopping.budget import FixedBudget
-from fastal.stopping.criterion import Fitted
+from fastal.stopping.count import FixedBudget
+from fastal.stopping.replay import Fitted
 
 if TYPE_CHECKING:
     from fastal.learning.refit import Refit

@@ -9,7 +9,7 @@ import numpy as np
 from fastal._types import Array, Bools, Ints
 
 if TYPE_CHECKING:
-    from fastal._core.rule import CompiledRule
+    from fastal._core.rule import Rule
     from fastal.learning.selection import ErrorCurves
 
 
@@ -17,7 +17,6 @@ class Unfitted:
     """Labels of a pool whose hyper-parameters are not known yet; points come in random order."""
 
     compilable = True
-    shows_variances = True  # there are none, and nothing is shown
 
     model = None
 
@@ -79,9 +78,7 @@ class Unfitted:
         """Never choose a point."""
         self.taken[index] = True
 
-    def run(
-        self, y: Array, target: int, rule: CompiledRule | None, past_stop: bool, threads: int
-    ) -> None:
+    def run(self, y: Array, target: int, rule: Rule | None, past_stop: bool, threads: int) -> None:
         """Keep labels of the next points of the order."""
         for index in self.order[self.n_labels : target].tolist():
             self.accept(index, float(y[index]))

@@ -17,7 +17,6 @@ from fastal.simulation.plan import _prepare, _settings
 from fastal.simulation.result import Simulation, _Table
 from fastal.simulation.scheduler import run_chunks
 from fastal.simulation.store import Store, _Writer
-from fastal.stopping.criterion import note_interpreted
 
 if TYPE_CHECKING:
     from fastal.models.gp import GaussianProcess
@@ -135,7 +134,6 @@ def simulate(
         X, y, gp, refit, criterion, criteria, pool_size, initial, max_labels, test,
         check.seed("seed", seed), acquisition, keep == "all", errors == "raise",
     )  # fmt: skip
-    note_interpreted(plan.criterion)
     # besides the columns: counts, and what is made of them in the end
     judges, measured, bounds, tested = plan.widths
     curves = 2 * tested if bounds else tested

@@ -75,12 +75,12 @@ class Plan:
     @property
     def needs_evaluation(self) -> bool:
         """Whether criteria look at runs once these are finished."""
-        return bool(self.criteria) or self.criterion.compiled is None
+        return bool(self.criteria) or self.criterion._compiled() is None
 
     @property
     def measured(self) -> tuple[int, ...]:
         """Which of the criteria go by numbers of their own."""
-        return tuple(j for j, other in enumerate(self.criteria) if _is_measured(other))
+        return tuple(j for j, other in enumerate(self.criteria) if isinstance(other, Measured))
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
@@ -91,11 +91,6 @@ class Plan:
             self.n_bounds if self.keep_bounds else 0,
             self.max_labels if self.has_test else 0,
         )
-
-
-def _is_measured(criterion: Criterion) -> bool:
-    """Whether a criterion goes by numbers of its own, not by bounds."""
-    return isinstance(criterion, Measured) and criterion.push_takes != Criterion.push_takes
 
 
 def made_data(make: Make, sequence: Any, features: int | None) -> tuple[Array, Array]:
@@ -242,7 +237,7 @@ def _prepare(
     for criterion in (plan.criterion, *plan.criteria):
         criterion.set_horizon(plan.n_bounds)
         if growth is not None:
-            criterion.allow_refits()
+            criterion._allow_fits()
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
 
 

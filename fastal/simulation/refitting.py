@@ -10,6 +10,7 @@ from fastal._types import Array, Ints
 from fastal.criteria.finished_run import Record
 from fastal.learning.simulated import simulated_run
 from fastal.simulation.plan import run_sequence
+from fastal.stopping.replay import measures_in, stop_in
 
 if TYPE_CHECKING:
     from fastal.learning.simulated import SimulatedRun
@@ -47,7 +48,7 @@ class RefittingWorker:
     ) -> None:  # fmt: skip
         plan = self.plan
         assert plan.refit is not None
-        compiled = self.criterion.compiled is not None
+        compiled = self.criterion._compiled() is not None
         points = np.ascontiguousarray(Z[:, rows].T)
         test = None
         if plan.has_test:
@@ -71,7 +72,7 @@ class RefittingWorker:
         at = done.stopped_at
         record = Finished(points, y[rows], plan.initial, done)
         if not compiled:
-            at = self.criterion.stop_in(record, record.measures_of(self.criterion))
+            at = stop_in(self.criterion, record, record.measures_of(self.criterion))
         n, bounds = len(done.order), done.bounds
         if at is not None and not plan.runs_past_stop:
             n, bounds = at + plan.initial, bounds[:at]
@@ -83,7 +84,7 @@ class RefittingWorker:
             record.losses = done.errors.loss
         for j, criterion in enumerate(self.criteria):
             measures = record.measures_of(criterion)
-            at = criterion.stop_in(record, measures)
+            at = stop_in(criterion, record, measures)
             chunk.criteria[place, j] = -1 if at is None else at + plan.initial
             if plan.keep_bounds and j in plan.measured:
                 chunk.histories[place, plan.measured.index(j), : len(bounds)] = measures
@@ -101,7 +102,7 @@ class Finished(Record):
 
     def measures_of(self, criterion: Criterion) -> Any:
         """Return the measures of a criterion, each under the fit of its moment."""
-        whole = criterion.measures_in(self)
+        whole = measures_in(criterion, self)
         if whole is None:
             return whole
         measures = np.full(len(self.bounds), np.nan)
@@ -120,7 +121,7 @@ class Finished(Record):
             )  # fmt: skip
             if self.losses is not None:
                 part.losses = self.losses[:end]
-            found = criterion.measures_in(part)
+            found = measures_in(criterion, part)
             assert found is not None
             measures[begin - first : end - first] = found[begin - first :]
         return measures

@@ -17,6 +17,7 @@ from fastal.learning.lazy import LazySelection
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import draw_pools, made_data, run_sequence
 from fastal.simulation.refitting import RefittingWorker
+from fastal.stopping.replay import measures_in, stop_in
 
 if TYPE_CHECKING:
     from fastal.simulation.plan import Plan
@@ -99,7 +100,7 @@ class _Worker:
         self.plan = plan
         # None: the criterion evaluates the bounds afterwards
         self.criterion = plan.criterion.copy()
-        self.rule = self.criterion.compiled
+        self.rule = self.criterion._compiled()
         self.past_stop = plan.runs_past_stop or self.rule is None
         self._pool: Any = None
         self._work: Any = None
@@ -208,13 +209,13 @@ class _Worker:
             left = np.delete(test_y, rows) if plan.test_on_rest else test_y
             record.losses, record.prior_loss = chunk.errors[place], prior_loss(gp, left)
         for j, criterion in enumerate(self._criteria):
-            measures = criterion.measures_in(record)
-            at = criterion.stop_in(record, measures)
+            measures = measures_in(criterion, record)
+            at = stop_in(criterion, record, measures)
             chunk.criteria[place, j] = -1 if at is None else at + plan.initial
             if plan.keep_bounds and j in plan.measured:
                 chunk.histories[place, plan.measured.index(j), : len(bounds)] = measures
         if self.rule is None:
-            at = self.criterion.stop_in(record, self.criterion.measures_in(record))
+            at = stop_in(self.criterion, record)
             chunk.counts[1, place] = -1 if at is None else at + plan.initial
             if at is not None and not plan.runs_past_stop:
                 chunk.counts[0, place] = at + plan.initial

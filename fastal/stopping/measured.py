@@ -136,9 +136,9 @@ class Measured(Criterion):
         """
         seen, looked = self._seen + 1, self._times[-1] if self._times else 0
         # a batch that passes a multiple is looked at at its end
+        self._seen = seen  # also where the measure raises
         if seen // self.every > looked // self.every and getattr(campaign, "batch_ends", True):
             return self._take(float(self.measure(campaign)), seen)
-        self._seen = seen
         return self.stopped
 
     def _replace_all(self, bounds: Array, at_edge: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from fastal.stopping.combine import Combination, MemberRules
+from fastal.stopping.combine import separate_parts
 from fastal.stopping.measured import Measured
 
 if TYPE_CHECKING:
@@ -77,23 +77,26 @@ def stop_in(criterion: Criterion, run: FinishedRun, measures: Array | None = Non
     """Return the number of bounds at the stop in a finished run; the criterion is reset.
 
     With fits on the way, bounds are taken as the campaign had them at each moment, never those of a
-    later fit.
+    later fit. `measures`: what `measures_in` returned.
     """
     criterion.reset()
-    if isinstance(criterion, Combination) and isinstance(criterion._rule, MemberRules):
-        stops = [stop_in(member, run) or 0 for member in criterion._members]
-        return criterion._combine(stops) or None
-    if isinstance(criterion, Measured):
-        taken = criterion.measures_of_run(run) if measures is None else measures  # type: ignore[attr-defined]
-        for n, value in enumerate(taken.tolist(), 1):
-            if n % criterion.every == 0:
-                criterion._take(value, n)
-        return criterion.stopped_at
-    if not run.refits:
-        return criterion.extend(run.bounds)
-    for fit in run.refits:
-        seen = max(0, fit.n_labels - run.n_initial)
-        if fit.n_labels > 0:
-            criterion._see_fit(None, fit.bounds[:seen], fit.at_edge)
-        criterion.extend(fit.bounds[seen:])
+    by_bounds, measured = [], []
+    for part in separate_parts(criterion):
+        if isinstance(part, Measured):
+            found = measures_in(part, run) if measures is None else measures
+            assert found is not None
+            measured.append((part, found.tolist()))
+        else:
+            by_bounds.append(part)
+    for n_labels, at_edge, _, bounds in run.refits or (Fitted(0, False, None, run.bounds),):
+        seen = max(0, n_labels - run.n_initial)
+        if n_labels > 0:
+            criterion._see_fit(None, bounds[:seen], at_edge)
+        for part in by_bounds:
+            part.extend(bounds[seen:])
+        for part, values in measured:
+            for n in range(seen + 1, len(bounds) + 1):
+                if n % part.every == 0:
+                    part._take(values[n - 1], n)
+                part._seen = n
     return criterion.stopped_at

@@ -51,7 +51,6 @@ class DaskSelection(GaussianSelection):
     for another selection meanwhile, is brought up to date when it is asked.
     """
 
-    shows_variances = False  # the largest one may be that of no candidate
     # Memory for candidates, and whether another selection may look at it.
     _room: tuple[Array, ...] = ()
     _room_is_mine = False
