@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
-from fastal import LaplaceClassifier
+from fastal.models import LaplaceClassifier
 
 from ._inside import inside
 from ._timing import best

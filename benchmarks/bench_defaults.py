@@ -11,7 +11,6 @@ from fastal import (
     ActiveLearner,
     GaussianProcess,
     Stopper,
-    StopperBatch,
     learn,
     runs_test,
     simulate,

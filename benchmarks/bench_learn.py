@@ -11,14 +11,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from fastal import (
-    FixedBudget,
-    GaussianProcess,
-    MaxVariance,
-    MinLabels,
-    Stopper,
-    learn,
-)
+from fastal import FixedBudget, GaussianProcess, MinLabels, Stopper, learn
+from fastal.criteria import MaxVariance
 
 from ._inside import inside
 from ._timing import best, ratio, ratio_of_pairs

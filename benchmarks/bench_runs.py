@@ -8,7 +8,8 @@ from time import perf_counter
 import numpy as np
 import twins
 
-from fastal import RunsDistribution, runs_test
+from fastal import runs_test
+from fastal.runs import RunsDistribution
 
 from ._inside import inside
 from ._timing import best, ratio

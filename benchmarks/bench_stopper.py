@@ -11,8 +11,9 @@ import numpy as np
 import twins
 from numba import njit
 
-from fastal import Stopper, StopperBatch, false_stop_probability, stopping_time
+from fastal import Stopper, stopping_time
 from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
+from fastal.runs import false_stop_probability
 
 from ._inside import inside
 from ._timing import best, ratio

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fastal import RunsDistribution, runs_test, stopping_time
+from fastal import runs_test, stopping_time
+from fastal.runs import RunsDistribution
 
 LEVELS = (0.001, 0.01, 0.05, 0.1)
 LENGTHS = (14, 20, 50, 100, 200)

@@ -10,8 +10,8 @@ from small_text import (
     SklearnDataset,
 )
 
-from fastal import StabilizingPredictions
 from fastal.adapters.loops.small_text import stopping_criterion
+from fastal.criteria import StabilizingPredictions
 
 rng = np.random.default_rng(0)
 truth = rng.integers(0, 2, 400)

@@ -13,42 +13,49 @@ import importlib
 # importing it would put the module where the function belongs.
 _HOME = {
     "ActiveLearner": "learning.learner",
-    "ConfidenceDrop": "criteria.confidence",
-    "ConfidenceGradient": "criteria.confidence",
     "Criterion": "stopping.criterion",
-    "CrossValidation": "criteria.experiments",
-    "ErrorStability": "criteria.predictions",
     "FixedBudget": "stopping.count",
     "GaussianProcess": "models.gp",
-    "GroundTruth": "criteria.experiments",
-    "LaplaceClassifier": "models.classifier",
-    "MaxUncertainty": "criteria.predictions",
-    "MaxVariance": "criteria.experiments",
     "MinLabels": "stopping.count",
-    "OverallUncertainty": "criteria.predictions",
-    "PACBayes": "criteria.experiments",
-    "Run": "learning.run",
-    "RunsDistribution": "runs",
-    "RunsTestResult": "runs",
-    "Simulation": "simulation.result",
-    "StabilizingPredictions": "criteria.predictions",
     "MovementBelow": "stopping.still",
     "Stopper": "stopping.stopper",
     "Streams": "stopping.batch",
-    "Verdict": "stopping.verdict",
-    "bound_constant": "bound",
-    "choose_method": "runs",
-    "false_stop_probability": "stopping.sequential",
-    "gaussian_kl": "bound",
+    "bounds_of": "adapters.all_bounds",
     "get_include": "_versions",
     "gp_bounds": "bound",
     "gp_kl": "bound",
     "learn": "learning.run",
-    "runs_test": "runs",
+    "runs_test": "runs.exact",
     "show_versions": "_versions",
     "simulate": "simulation.campaigns",
-    "movement_left": "stopping.still",
     "stopping_time": "stopping.batch",
+}
+# What was here once -> where it is now, or what is there instead.
+_MOVED = {
+    "ConfidenceDrop": "criteria.ConfidenceDrop",
+    "ConfidenceGradient": "criteria.ConfidenceGradient",
+    "CrossValidation": "criteria.CrossValidation",
+    "ErrorStability": "criteria.ErrorStability",
+    "GroundTruth": "criteria.GroundTruth",
+    "LaplaceClassifier": "models.LaplaceClassifier",
+    "MaxUncertainty": "criteria.MaxUncertainty",
+    "MaxVariance": "criteria.MaxVariance",
+    "OverallUncertainty": "criteria.OverallUncertainty",
+    "PACBayes": "criteria.PACBayes",
+    "Run": "learning.Run",
+    "RunsDistribution": "runs.RunsDistribution",
+    "RunsTestResult": "runs.RunsTestResult",
+    "Simulation": "simulation.Simulation",
+    "StabilizingPredictions": "criteria.StabilizingPredictions",
+    "StillToCome": "MovementBelow",
+    "StopperBatch": "Streams",
+    "Verdict": "stopping.Verdict",
+    "bound_constant": "bound.bound_constant",
+    "choose_method": "runs.choose_method",
+    "false_stop_probability": "runs.false_stop_probability",
+    "gaussian_kl": "bound.gaussian_kl",
+    "movement_left": "runs.movement_left",
+    "still_to_come": "runs.movement_left",
 }
 _MODULES = (
     "adapters",
@@ -79,7 +86,8 @@ def __getattr__(name: str) -> object:
     elif name in _MODULES:
         value = importlib.import_module(f"fastal.{name}")
     else:
-        raise AttributeError(f"module 'fastal' has no attribute {name!r}")
+        now = f": it is fastal.{_MOVED[name]} now" if name in _MOVED else ""
+        raise AttributeError(f"module 'fastal' has no attribute {name!r}{now}")
     globals()[name] = value
     return value
 

@@ -170,7 +170,7 @@ def bound_constant(a: float, b: float) -> float:
 
     Examples
     --------
-    >>> from fastal import bound_constant
+    >>> from fastal.bound import bound_constant
     >>> round(bound_constant(0.0, 2.0), 6)
     0.867562
     >>> bound_constant(0.0, 10_000.0)
@@ -239,7 +239,7 @@ def gaussian_kl(
 
     Examples
     --------
-    >>> from fastal import gaussian_kl
+    >>> from fastal.bound import gaussian_kl
     >>> round(gaussian_kl([0, 0], [[1, 0], [0, 1]], [1, 0], [[2, 0], [0, 2]]), 6)
     0.443147
     """

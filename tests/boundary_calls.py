@@ -13,14 +13,13 @@ from fastal import (
     GaussianProcess,
     MinLabels,
     MovementBelow,
-    RunsDistribution,
     Stopper,
-    StopperBatch,
     learn,
     simulate,
 )
 from fastal.criteria.held_out import LeaveOneOut
 from fastal.paper.protocol import Problem, campaigns
+from fastal.runs import RunsDistribution
 
 # How to call each --------------------------------------------------------------------------------
 
@@ -316,7 +315,7 @@ def snapshot(value):
     """Return something that differs if the value has changed."""
     if isinstance(value, StopperBatch):
         return repr((value.n, value.n_runs, value.p_value, value.stopped_at, value.median))
-    if isinstance(value, fastal.Run):
+    if isinstance(value, fastal.learning.Run):
         return snapshot([value.to_dict(), value._learner.to_dict(), value._learner.criterion])
     if isinstance(value, np.ndarray):
         return value.tobytes()

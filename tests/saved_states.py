@@ -5,16 +5,8 @@ import json
 
 import numpy as np
 
-from fastal import (
-    ActiveLearner,
-    ConfidenceDrop,
-    ConfidenceGradient,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    MinLabels,
-    Stopper,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, MinLabels, Stopper
+from fastal.criteria import ConfidenceDrop, ConfidenceGradient
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.predictions import (
     ErrorStability,
@@ -22,6 +14,7 @@ from fastal.criteria.predictions import (
     OverallUncertainty,
     StabilizingPredictions,
 )
+from fastal.models import LaplaceClassifier
 from fastal.stopping.criterion import Criterion
 
 POOL = np.random.default_rng(0).uniform(0, 3, (8, 2))

@@ -35,7 +35,7 @@ with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
 
     pyximport.uninstall(*hooks)
 
-TABLES = Path(__file__).parents[1] / "fastal" / "stopping"
+TABLES = Path(__file__).parents[1] / "fastal" / "runs"
 LONGEST = 10_000
 # Streams that are followed up to a horizon: many short ones, fewer long ones.
 BATCHES = {200: 2_000_000, 2_000: 500_000, LONGEST: 150_000}

@@ -83,7 +83,7 @@ class LaplaceClassifier(KernelModel):
 
     Examples
     --------
-    >>> from fastal import LaplaceClassifier
+    >>> from fastal.models import LaplaceClassifier
     >>> model = LaplaceClassifier(lengthscale=1.0, amplitude=4.0)
     >>> round(model.add(0.0, 1), 4), round(model.add(3.0, -1), 4)
     (0.3403, 0.3435)
@@ -188,7 +188,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier(lengthscale=[1.0, 3.0], link="probit")
         >>> round(model.add([0.0, 1.0], 0), 4)
         0.2429
@@ -224,7 +224,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> model.add_batch([0.0, 0.1, 3.0], [1, 1, 0]).round(4)
         array([0.1122, 0.0608, 0.1131])
@@ -321,7 +321,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add(0.0, 1)
         >>> mean, var = model.latent([0.0, 1.0], return_var=True)
@@ -376,7 +376,7 @@ class LaplaceClassifier(KernelModel):
         Examples
         --------
         >>> import numpy as np
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier(2.0)
         >>> _ = model.add(0.0, 1)
         >>> mean, var = model.posterior_scaled(model.prior.scale("X", np.array([[0.0], [2.0]])))
@@ -406,7 +406,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> LaplaceClassifier().averaged_probabilities([0.0, 2.0], [1.0, 0.1]).round(4)
         array([[0.5   , 0.5   ],
                [0.1232, 0.8768]])
@@ -449,7 +449,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 2.0], [1, 0])
         >>> model.predict_proba([0.0, 1.0]).round(4)
@@ -479,7 +479,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 2.0], [1, 0])
         >>> model.predict([-0.5, 0.5, 2.5])
@@ -512,7 +512,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 2.0], [1, 0])
         >>> model.expected_loss([0.0, 0.0], [1, 0]).round(4)
@@ -550,7 +550,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 2.0], [1, 0])
         >>> model.replay_errors([0.0, 2.0], [1, 0])[1].round(4)
@@ -583,7 +583,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add(0.0, 1)
         >>> round(model.log_marginal_likelihood(), 6)
@@ -606,7 +606,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 0.1, 3.0], [1, 1, 0])
         >>> model.bounds().round(4)
@@ -635,7 +635,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add_batch([0.0, 1.0, 2.0], [1, 1, -1])
         >>> model.rewind(1)
@@ -670,7 +670,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> other = model.copy()
         >>> _ = other.add(0.0, 1)
@@ -702,7 +702,7 @@ class LaplaceClassifier(KernelModel):
 
         Examples
         --------
-        >>> from fastal import LaplaceClassifier
+        >>> from fastal.models import LaplaceClassifier
         >>> model = LaplaceClassifier()
         >>> _ = model.add(0.5, 1)
         >>> again = LaplaceClassifier.from_dict(model.to_dict())

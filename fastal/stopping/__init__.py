@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from fastal.stopping.replay import Fitted as Fitted
     from fastal.stopping.replay import measures_in as measures_in
     from fastal.stopping.replay import stop_in as stop_in
-    from fastal.stopping.sequential import false_stop_probability as false_stop_probability
-    from fastal.stopping.sequential import longest_horizon as longest_horizon
-    from fastal.stopping.sequential import look_level as look_level
     from fastal.stopping.still import ROUNDING as ROUNDING
     from fastal.stopping.still import MovementBelow as MovementBelow
     from fastal.stopping.still import StillTrace as StillTrace
@@ -49,6 +46,5 @@ __getattr__, __dir__, __all__ = attach(
         "still": "MovementBelow StillTrace movement_left window_means ROUNDING",
         "batch": "Streams stopping_time",
         "count": "FixedBudget MinLabels",
-        "sequential": "false_stop_probability look_level longest_horizon",
     },
 )

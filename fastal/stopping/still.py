@@ -11,14 +11,12 @@ from numpy.typing import ArrayLike
 from fastal import _validation as check
 from fastal._core.rule import Rule
 from fastal._types import Array
+from fastal.runs import ROUNDING, movement_left
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.verdict import ROSE, Verdict, movement_verdict, stop_warnings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Bounds from our own models may be so far below 0, by rounding.
-ROUNDING = -1e-12
 
 
 class StillTrace(NamedTuple):
@@ -176,47 +174,6 @@ def _range(last: Array, left: float) -> tuple[float, float]:
     # M (N - t) / (S + M (N - t)) is left; with f M it is f left / (1 - left + f left)
     low, high, rest = max(0.0, 1 - 2 * error), 1 + 2 * error, 1 - left
     return low * left / (rest + low * left), high * left / (rest + high * left)
-
-
-def movement_left(bounds: ArrayLike, horizon: int) -> Array:
-    """Return the share of all movement that is still to come, after each bound.
-
-    Parameters
-    ----------
-    bounds : array_like
-        Bounds of one campaign, or a matrix whose rows are those of several; not negative.
-    horizon : int
-        How many bounds there can be at most.
-
-    Returns
-    -------
-    array
-        One value per bound, of the shape of `bounds`; NaN where it is not defined.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastal.runs import movement_left
-    >>> left = movement_left(5.0 / np.arange(1, 21) ** 2, 200)
-    >>> bool(np.isnan(left[:9]).all()), left[9:12].round(3)
-    (True, array([0.95 , 0.871, 0.791]))
-    """
-    end = check.count("horizon", horizon, 1, check.INT64_MAX)
-    values = check.finite_array("bounds", bounds)
-    if values.ndim not in (1, 2):
-        raise ValueError(f"`bounds` must have one or two axes, got shape {values.shape}")
-    if (values < ROUNDING).any():
-        where = np.unravel_index(int(np.argmax(values < ROUNDING)), values.shape)
-        place = where[0] if len(where) == 1 else tuple(map(int, where))
-        raise ValueError(f"`bounds` must not be negative, got {values[where]} at index {place}")
-    out = np.empty(values.shape)
-    rule = Rule(("still", 0.0, end))
-    for row, left in zip(np.atleast_2d(values).tolist(), np.atleast_2d(out), strict=True):
-        rule.reset()
-        for i, r in enumerate(row):
-            rule.push(r)
-            left[i] = rule.left
-    return out
 
 
 def window_means(bounds: ArrayLike) -> Array:

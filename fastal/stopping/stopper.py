@@ -12,7 +12,7 @@ import numpy as np
 from fastal import _validation as check
 from fastal._core import distribution, levels
 from fastal._types import Array
-from fastal.runs import METHODS
+from fastal._options import METHODS
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.still import movement_now
 from fastal.stopping.verdict import Verdict, left_warning, runs_verdict, stop_warnings
@@ -114,7 +114,7 @@ class Stopper(Criterion):
         if check.flag("sequential", self.sequential):
             if self.method == "normal":
                 raise ValueError("`method` must be exact where `sequential` is True, got 'normal'")
-            from fastal.stopping.sequential import look_level
+            from fastal.runs import look_level
 
             end = 0 if self.horizon is None else check.count("horizon", self.horizon, 2)
             self._level = look_level(self.alpha, self.horizon, fall=fall)

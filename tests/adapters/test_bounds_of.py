@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from fastal.adapters.recompute import JITTER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastal import GaussianProcess, LaplaceClassifier, Stopper, gp_bounds, gp_kl
+from fastal import GaussianProcess, Stopper, gp_bounds, gp_kl
 from fastal.adapters import Recomputed, recomputed
-from fastal.adapters.recompute import JITTER
 from fastal.adapters.trained import at_edge
+from fastal.models import LaplaceClassifier
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.base import clone

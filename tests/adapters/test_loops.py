@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, MovementBelow, StabilizingPredictions, Stopper
+from fastal import FixedBudget, GaussianProcess, MovementBelow, Stopper
 from fastal.adapters.loops import ax, bofire, emukit, optuna, skopt, small_text
+from fastal.criteria import StabilizingPredictions
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.gaussian_process import GaussianProcessRegressor

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-import fastal.stopping.sequential
+import fastal.runs.sequential
 from fastal import MovementBelow, Stopper, gp_kl
 from fastal.cli.commands import watch
 from fastal.cli.entry import main
@@ -47,7 +47,7 @@ def feed(monkeypatch):
 def levels(monkeypatch):
     """Levels of the order of the table's: what the command does depends on no exact value."""
     monkeypatch.setattr(
-        fastal.stopping.sequential,
+        fastal.runs.sequential,
         "look_level",
         lambda alpha, horizon=None, *, fall=True: 0.001 if horizon else 0.0019,
     )
@@ -359,7 +359,7 @@ def test_settings_that_the_stopper_refuses(feed, capsys, monkeypatch):
     def refuse(alpha, horizon=None, *, fall=True):
         raise ValueError(f"`horizon` must be at most 10000, got {horizon}")
 
-    monkeypatch.setattr(fastal.stopping.sequential, "look_level", refuse)
+    monkeypatch.setattr(fastal.runs.sequential, "look_level", refuse)
     feed("1\n")
     assert main(["watch", "--sequential", "--horizon", "20000"]) == 2
     assert one_line(capsys) == "fastal: --horizon must be at most 10000, got 20000\n"

@@ -23,9 +23,10 @@ from c_door import (
 )
 
 import fastal
-from fastal import RunsDistribution, gp_kl
+from fastal import gp_kl
 from fastal._core import capi, distribution
 from fastal._core.rule import Rule
+from fastal.runs import RunsDistribution
 
 HEADER = Path(fastal.get_include()) / "fastal.h"
 FALLING = np.random.default_rng(0).uniform(0.5, 1.5, 80) * 10.0 / np.arange(1, 81)

@@ -5,8 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, RunsDistribution, Stopper, learn, stopping_time
+from fastal import GaussianProcess, Stopper, learn, stopping_time
 from fastal._core import selection_eager
+from fastal.runs import RunsDistribution
 
 JIT = hasattr(selection_eager.run, "py_func")
 pytestmark = [

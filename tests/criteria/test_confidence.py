@@ -8,16 +8,12 @@ import twins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastal import (
-    ConfidenceDrop,
-    ConfidenceGradient,
-    GaussianProcess,
-    LaplaceClassifier,
-    learn,
-)
+from fastal import GaussianProcess, learn
+from fastal.criteria import ConfidenceDrop, ConfidenceGradient
 from fastal.criteria.confidence import (
     confidences,
 )
+from fastal.models import LaplaceClassifier
 from fastal.stopping.criterion import Criterion
 
 STEPS = st.lists(st.sampled_from([0.5, 0.55, 0.6, 0.7, 0.75, 0.8, 1.0]), max_size=14)

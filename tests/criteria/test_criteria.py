@@ -9,20 +9,14 @@ import pytest
 import twins
 from numba import config
 
-from fastal import (
+from fastal import FixedBudget, GaussianProcess, MinLabels, Stopper, learn, simulate
+from fastal.bound import alquier_bound
+from fastal.criteria import (
     ErrorStability,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
     MaxUncertainty,
-    MinLabels,
     OverallUncertainty,
     StabilizingPredictions,
-    Stopper,
-    learn,
-    simulate,
-)  # fmt: skip
-from fastal.bound import alquier_bound
+)
 from fastal.criteria.experiments import (
     CrossValidation,
     GroundTruth,
@@ -36,6 +30,7 @@ from fastal.criteria.experiments import (
     pac_bayes_bounds,
 )
 from fastal.criteria.measures import first_crossing  # fmt: skip
+from fastal.models import LaplaceClassifier
 from fastal.stopping.criterion import Criterion
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, LaplaceClassifier, MovementBelow, learn
+from fastal import GaussianProcess, MovementBelow, learn
 from fastal.criteria import LeaveOneOut, leave_one_out
+from fastal.models import LaplaceClassifier
 
 RNG = np.random.default_rng(11)
 

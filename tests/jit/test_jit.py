@@ -94,7 +94,9 @@ def test_integers_of_blas():
     assert "int *" in symbols._signature("scipy.linalg.cython_blas", "dgemm")
 
 
-@pytest.mark.parametrize("spec", [RULE, MOVEMENT, ("any", RULE, ("count", 12)), ("all", RULE, RULE)])
+@pytest.mark.parametrize(
+    "spec", [RULE, MOVEMENT, ("any", RULE, ("count", 12)), ("all", RULE, RULE)]
+)
 def test_streams_inside_compiled_code(spec):
     streams = Streams(Rule(spec), 2)
     handle = streams.lend()
@@ -257,4 +259,4 @@ def test_an_outside_extension_can_cimport(tmp_path):
     assert first_rejection(SHIFTED[::-1], 1e-3) > 0  # a rise is a rejection that does not count
     assert stops == [stopped_at, 0, 0]
     assert refused == "status -2 at bound 1: not finite, or no memory"
-    assert cdf == fastal.RunsDistribution(10, 10).cdf(6)
+    assert cdf == fastal.runs.RunsDistribution(10, 10).cdf(6)

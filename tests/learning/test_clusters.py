@@ -15,20 +15,13 @@ import numpy as np
 import pytest
 from pool_problems import BUDGET, GP, assert_same_run, problem
 
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    MaxVariance,
-    MovementBelow,
-    Stopper,
-    learn,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, MovementBelow, Stopper, learn
 from fastal._core import selection_lazy
+from fastal.criteria import MaxVariance
 from fastal.learning import staged
 from fastal.learning.distributed import pool as pool_module
 from fastal.learning.distributed import selection as selection_module
+from fastal.models import LaplaceClassifier
 
 if not hasattr(selection_lazy.run, "py_func"):
     pytest.skip("workers that interpret kernels take too long", allow_module_level=True)

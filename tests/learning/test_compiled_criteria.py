@@ -15,7 +15,6 @@ from fastal import (
     MinLabels,
     MovementBelow,
     Stopper,
-    StopperBatch,
     learn,
     simulate,
     stopping_time,

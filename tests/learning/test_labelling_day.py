@@ -9,16 +9,9 @@ import pytest
 from labelling_problem import GP, NEVER, kind, problem  # noqa: F401 (kind is a fixture)
 from numba import config
 
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    MaxVariance,
-    MovementBelow,
-    Stopper,
-    learn,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, MovementBelow, Stopper, learn
+from fastal.criteria import MaxVariance
+from fastal.models import LaplaceClassifier
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT),

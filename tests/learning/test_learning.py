@@ -18,13 +18,12 @@ from fastal import (
     GaussianProcess,
     MinLabels,
     MovementBelow,
-    Run,
     Stopper,
     _memory,
     learn,
 )
 from fastal._core import selection_lazy
-from fastal.learning import choose, gaussian
+from fastal.learning import Run, choose, gaussian
 from fastal.learning import learner as learner_module
 
 rng = np.random.default_rng(4)

@@ -14,15 +14,15 @@ from fastal import (
     ActiveLearner,
     FixedBudget,
     GaussianProcess,
-    LaplaceClassifier,
-    MaxVariance,
     MinLabels,
     MovementBelow,
     Stopper,
     learn,
 )
+from fastal.criteria import MaxVariance
 from fastal.criteria.experiments import CrossValidation, GroundTruth, PACBayes
 from fastal.learning import choose, next_refit, refit
+from fastal.models import LaplaceClassifier
 from fastal.stopping.criterion import Criterion
 
 pytestmark = pytest.mark.skipif(

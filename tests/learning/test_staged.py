@@ -5,10 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from fastal import ActiveLearner, GaussianProcess, MaxVariance, MovementBelow, Stopper, learn
+from fastal import ActiveLearner, GaussianProcess, MovementBelow, Stopper, learn
 from fastal._core import selection_lazy
 from fastal._core.ended import BROKEN
 from fastal._core.selection_eager import Eager
+from fastal.criteria import MaxVariance
 from fastal.learning import choose, lazy
 from fastal.learning.eager import EagerSelection
 from fastal.learning.lazy import LazySelection

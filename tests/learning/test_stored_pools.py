@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 from pool_problems import BUDGET, GP, assert_same_run, problem
 
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    learn,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, learn
 from fastal._core import selection_lazy
 from fastal.learning.refit import column_scales
+from fastal.models import LaplaceClassifier
 
 if not hasattr(selection_lazy.run, "py_func"):
     pytest.skip("interpreted kernels take too long", allow_module_level=True)

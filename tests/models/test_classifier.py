@@ -14,21 +14,11 @@ from scipy.integrate import quad
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from fastal import (
-    ActiveLearner,
-    CrossValidation,
-    FixedBudget,
-    GaussianProcess,
-    GroundTruth,
-    LaplaceClassifier,
-    MaxUncertainty,
-    PACBayes,
-    Stopper,
-    learn,
-    simulate,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, Stopper, learn, simulate
 from fastal._core import laplace as core
 from fastal._core import links, quadrature
+from fastal.criteria import CrossValidation, GroundTruth, MaxUncertainty, PACBayes
+from fastal.models import LaplaceClassifier
 from fastal.plotting.demo import plot_demo
 
 JIT = bool(hasattr(core.append, "py_func"))

@@ -10,15 +10,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    GaussianProcess,
-    LaplaceClassifier,
-    Stopper,
-    learn,
-    simulate,
-)
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, Stopper, learn, simulate
+from fastal.models import LaplaceClassifier
 
 EPS = float(np.finfo(float).eps)
 N = 12

@@ -24,23 +24,14 @@ from boundary_values import small_machine as small_machine
 from saved_states import MAKERS, learner, process
 
 import fastal
-from fastal import (
-    ActiveLearner,
-    FixedBudget,
-    MovementBelow,
-    RunsDistribution,
-    Stopper,
-    StopperBatch,
-    false_stop_probability,
-    learn,
-    simulate,
-)
+from fastal import ActiveLearner, FixedBudget, MovementBelow, Stopper, learn, simulate
 from fastal import _validation as check
 from fastal.criteria.experiments import max_variances
 from fastal.datasets import artificial
 from fastal.paper.bound_gap import tightness
 from fastal.paper.protocol import Problem, campaigns, fit
 from fastal.paper.table_one import Table1, outcomes
+from fastal.runs import RunsDistribution, false_stop_probability
 from fastal.stopping.criterion import Criterion
 
 # What there is -----------------------------------------------------------------------------------
@@ -194,9 +185,9 @@ def in_use(value):
         return value.stopped_at, again.push(3.0), repr(value.history)
     if isinstance(value, Criterion):
         return value.extend([0.5, 0.2]), value.copy().stopped, value.reset().stopped
-    if isinstance(value, fastal.Simulation):
+    if isinstance(value, fastal.simulation.Simulation):
         return [snapshot(getattr(value, name)) for name in ("n_labels", "bounds", "errors", "eta")]
-    if isinstance(value, fastal.Run):
+    if isinstance(value, fastal.learning.Run):
         return value.indices.tolist(), value.bounds.tolist(), snapshot(value.errors)
     if isinstance(value, RunsDistribution):
         return value.mean(), value.support(), value.pmf(value.support()[0])

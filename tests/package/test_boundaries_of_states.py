@@ -9,14 +9,10 @@ from boundary_values import ALL, HUGE, guarded
 from boundary_values import small_machine as small_machine
 from saved_states import MAKERS, POOL, good_state, reader
 
-from fastal import (
-    ActiveLearner,
-    GaussianProcess,
-    LaplaceClassifier,
-    Stopper,
-)
+from fastal import ActiveLearner, GaussianProcess, Stopper
 from fastal import _validation as check
 from fastal.criteria.predictions import StabilizingPredictions
+from fastal.models import LaplaceClassifier
 
 # Saved states ------------------------------------------------------------------------------------
 

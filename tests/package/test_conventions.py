@@ -11,22 +11,10 @@ import pytest
 import fastal
 from fastal import (
     ActiveLearner,
-    ConfidenceDrop,
-    ConfidenceGradient,
-    CrossValidation,
-    ErrorStability,
     FixedBudget,
     GaussianProcess,
-    GroundTruth,
-    LaplaceClassifier,
-    MaxUncertainty,
-    MaxVariance,
     MinLabels,
     MovementBelow,
-    OverallUncertainty,
-    PACBayes,
-    RunsDistribution,
-    StabilizingPredictions,
     Stopper,
     gp_bounds,
     learn,
@@ -34,6 +22,20 @@ from fastal import (
     simulate,
     stopping_time,
 )
+from fastal.criteria import (
+    ConfidenceDrop,
+    ConfidenceGradient,
+    CrossValidation,
+    ErrorStability,
+    GroundTruth,
+    MaxUncertainty,
+    MaxVariance,
+    OverallUncertainty,
+    PACBayes,
+    StabilizingPredictions,
+)
+from fastal.models import LaplaceClassifier
+from fastal.runs import RunsDistribution
 from fastal.stopping.criterion import Criterion
 
 PACKAGE = Path(fastal.__file__).parent

@@ -9,16 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fastal.stopping.compose import AnyOf
 
 import fastal
-from fastal import (
-    Criterion,
-    GaussianProcess,
-    LaplaceClassifier,
-    MovementBelow,
-    Stopper,
-)
-from fastal.stopping.compose import AnyOf
+from fastal import Criterion, GaussianProcess, MovementBelow, Stopper
+from fastal.models import LaplaceClassifier
 
 FALL = np.linspace(5, 1, 30)
 

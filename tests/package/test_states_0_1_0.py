@@ -11,16 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastal import (
-    ActiveLearner,
-    Criterion,
-    ErrorStability,
-    GaussianProcess,
-    LaplaceClassifier,
-    StabilizingPredictions,
-    Stopper,
-    simulate,
-)
+from fastal import ActiveLearner, Criterion, GaussianProcess, Stopper, simulate
+from fastal.criteria import ErrorStability, StabilizingPredictions
+from fastal.models import LaplaceClassifier
 
 FILES = {path.stem: path for path in Path(__file__).with_name("states_0_1_0").glob("*.json")}
 MODELS = {"GaussianProcess": GaussianProcess, "LaplaceClassifier": LaplaceClassifier}

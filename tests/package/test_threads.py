@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import twins
+from fastal._core.tracker import RunsTracker
 from numba import config
 
 import fastal
-from fastal import GaussianProcess, Stopper, StopperBatch, jit
-from fastal._core.tracker import RunsTracker
+from fastal import GaussianProcess, Stopper, jit
 from fastal.cli.entry import main
 
 PACKAGE = Path(fastal.__file__).parent

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numba import config
 
-from fastal import Criterion, GaussianProcess, Stopper, bound_constant, learn, simulate
+from fastal import Criterion, GaussianProcess, Stopper, learn, simulate
+from fastal.bound import bound_constant
 from fastal.cli.entry import main
 from fastal.criteria.experiments import CrossValidation, GroundTruth, MaxVariance, PACBayes
 from fastal.criteria.measures import first_crossing

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, MovementBelow, Stopper, learn, movement_left
+from fastal import FixedBudget, GaussianProcess, MovementBelow, Stopper, learn
 from fastal.datasets import artificial, artificial_mean
 from fastal.plotting.demo import plot_demo, save_demo
 from fastal.plotting.run import plot_run, save_run
+from fastal.runs import movement_left
 
 pytest.importorskip("matplotlib")
 import matplotlib as mpl

@@ -12,8 +12,8 @@ import pytest
 import scipy.stats
 import twins
 
-from fastal import RunsDistribution
 from fastal._core import distribution
+from fastal.runs import RunsDistribution
 
 SMALL = [(a, b) for a in range(13) for b in range(13 - a) if a + b > 0]
 LARGE = [(515, 515), (600, 600), (3000, 3000), (1, 10**6), (5000, 20)]

@@ -11,7 +11,8 @@ import twins
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastal import RunsDistribution, Stopper, choose_method, runs_test
+from fastal import Stopper, runs_test
+from fastal.runs import RunsDistribution, choose_method
 from fastal.stopping.verdict import stop_warnings
 
 ALTERNATIVES = ["less", "greater", "two-sided"]

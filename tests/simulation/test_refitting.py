@@ -7,17 +7,15 @@ from numba import config
 
 from fastal import (
     Criterion,
-    CrossValidation,
     FixedBudget,
     GaussianProcess,
-    MaxVariance,
     MinLabels,
     MovementBelow,
-    PACBayes,
     Stopper,
     learn,
     simulate,
 )
+from fastal.criteria import CrossValidation, MaxVariance, PACBayes
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT),

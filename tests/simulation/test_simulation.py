@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastal
-from fastal import FixedBudget, GaussianProcess, MinLabels, Simulation, Stopper, learn, simulate
+from fastal import FixedBudget, GaussianProcess, MinLabels, Stopper, learn, simulate
 from fastal._core import campaigns
 from fastal._core.numpy_seeds import run_words
 from fastal.learning import choose
+from fastal.simulation import Simulation, scheduler, worker
 from fastal.simulation import chunk as chunk_module
 from fastal.simulation import plan as plan_module
 from fastal.simulation import result as result_module
-from fastal.simulation import scheduler, worker
 
 JIT = hasattr(campaigns.run_many, "py_func")
 RUNS = 60 if JIT else 5

@@ -15,16 +15,15 @@ import fastal
 from fastal import (
     ActiveLearner,
     Criterion,
-    CrossValidation,
     FixedBudget,
     GaussianProcess,
-    MaxVariance,
     MinLabels,
     Stopper,
     _state,
     learn,
     simulate,
 )
+from fastal.criteria import CrossValidation, MaxVariance
 from fastal.criteria.finished_run import Record
 from fastal.stopping import Criterion as Base
 

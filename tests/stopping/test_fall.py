@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pytest
 import twins
+from fastal._core.tracker import RunsTracker
+from fastal.stopping.compose import AllOf
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -13,15 +15,12 @@ from fastal import (
     GaussianProcess,
     MinLabels,
     Stopper,
-    StopperBatch,
     jit,
     learn,
     runs_test,
     simulate,
     stopping_time,
 )
-from fastal._core.tracker import RunsTracker
-from fastal.stopping.compose import AllOf
 
 rng = np.random.default_rng(17)
 T = np.arange(100.0)

@@ -11,7 +11,8 @@ import pytest
 from twins.criterion import COMBINED, Twin, movement
 
 from fastal import Criterion, FixedBudget, MinLabels, MovementBelow, Stopper
-from fastal.stopping import AllOf, AnyOf, look_level
+from fastal.runs import look_level
+from fastal.stopping import AllOf, AnyOf
 
 COUNT = int(os.environ.get("FASTAL_HISTORIES", "200"))
 FIRST = int(os.environ.get("FASTAL_HISTORIES_SEED", "0"))

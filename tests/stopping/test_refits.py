@@ -12,12 +12,12 @@ from fastal import (
     Criterion,
     FixedBudget,
     GaussianProcess,
-    MaxVariance,
     MinLabels,
     MovementBelow,
     Stopper,
     runs_test,
 )
+from fastal.criteria import MaxVariance
 
 LOW, HIGH = 0.01, 3.0
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import twins
 
-from fastal import Stopper, false_stop_probability, runs_test, stopping_time
+from fastal import Stopper, runs_test, stopping_time
+from fastal.runs import false_stop_probability
 from fastal._core import batch
-from fastal.stopping.sequential import _tables, longest_horizon, look_level
+from fastal.runs.sequential import _tables, longest_horizon, look_level
 
 STREAMS = 20_000
 

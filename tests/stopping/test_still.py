@@ -18,17 +18,16 @@ from fastal import (
     Criterion,
     FixedBudget,
     GaussianProcess,
-    LaplaceClassifier,
-    MaxVariance,
     MinLabels,
     MovementBelow,
     Stopper,
-    StopperBatch,
     learn,
-    movement_left,
     simulate,
     stopping_time,
 )
+from fastal.criteria import MaxVariance
+from fastal.models import LaplaceClassifier
+from fastal.runs import movement_left
 from fastal.stopping import stop_warnings
 
 NAN = math.nan

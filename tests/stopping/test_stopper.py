@@ -19,14 +19,13 @@ from fastal import (
     FixedBudget,
     GaussianProcess,
     MinLabels,
-    RunsDistribution,
     Stopper,
-    StopperBatch,
     gp_kl,
     runs_test,
     stopping_time,
 )
 from fastal._core import bound_scalar
+from fastal.runs import RunsDistribution
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.verdict import stop_warnings
 

@@ -26,7 +26,7 @@ def gp_kl(mean: ArrayLike, var: ArrayLike, y: ArrayLike, noise: ArrayLike) -> An
 
 
 def bound_constant(a: float, b: float) -> float:
-    """Twin of `fastal.bound_constant`, by the paper's own formula."""
+    """Twin of `fastal.bound.bound_constant`, by the paper's own formula."""
     return float(2.0 * (np.logaddexp(a, b) - math.log(2.0)) - a - b)
 
 
@@ -38,7 +38,7 @@ def gaussian_kl(
     *,
     jitter: float = 0.0,
 ) -> float:
-    """Twin of `fastal.gaussian_kl`: trace, quadratic form and determinants."""
+    """Twin of `fastal.bound.gaussian_kl`: trace, quadratic form and determinants."""
     m0, m1 = np.atleast_1d(mean0).astype(float), np.atleast_1d(mean1).astype(float)
     k = len(m0)
     c0 = np.atleast_2d(cov0) + jitter * np.eye(k)

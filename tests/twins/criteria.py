@@ -47,7 +47,7 @@ def pac_bayes_bound(
 
 
 def stabilizing_predictions_stop(agreements: list[float], cutoff: float, window: int) -> int | None:
-    """Stop of `fastal.StabilizingPredictions`, from the kappas of neighbours.
+    """Stop of `fastal.criteria.StabilizingPredictions`, from the kappas of neighbours.
 
     The n-th kappa is there with the n-th classifier after the first.
     """
@@ -58,7 +58,7 @@ def stabilizing_predictions_stop(agreements: list[float], cutoff: float, window:
 
 
 def overall_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> int | None:
-    """Stop of `fastal.OverallUncertainty`, from the entropies of each step."""
+    """Stop of `fastal.criteria.OverallUncertainty`, from the entropies of each step."""
     for n, step in enumerate(entropies, start=1):
         if float(np.asarray(step).mean()) < threshold:
             return n
@@ -66,7 +66,7 @@ def overall_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> in
 
 
 def max_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> int | None:
-    """Stop of `fastal.MaxUncertainty`, from the entropies of each step."""
+    """Stop of `fastal.criteria.MaxUncertainty`, from the entropies of each step."""
     for n, step in enumerate(entropies, start=1):
         if all(h < threshold for h in np.asarray(step)):
             return n
@@ -74,7 +74,7 @@ def max_uncertainty_stop(entropies: list[ArrayLike], threshold: float) -> int | 
 
 
 def error_stability_stop(gaps: ArrayLike, threshold: float) -> int | None:
-    """Stop of `fastal.ErrorStability`, from the bounds on the gaps of errors."""
+    """Stop of `fastal.criteria.ErrorStability`, from the bounds on the gaps of errors."""
     first = 0.0
     for n, gap in enumerate(np.asarray(gaps).tolist(), start=1):
         first = first or gap
@@ -84,7 +84,7 @@ def error_stability_stop(gaps: ArrayLike, threshold: float) -> int | None:
 
 
 def confidence_gradient_stop(confidences: list[float], threshold: float, window: int) -> int | None:
-    """Stop of `fastal.ConfidenceGradient`, from the least ones of steps."""
+    """Stop of `fastal.criteria.ConfidenceGradient`, from the least ones of steps."""
     for n in range(window + 1, len(confidences) + 1):
         now = float(np.median(confidences[n - window : n]))
         before = float(np.median(confidences[n - window - 1 : n - 1]))
@@ -94,7 +94,7 @@ def confidence_gradient_stop(confidences: list[float], threshold: float, window:
 
 
 def confidence_drop_stop(confidences: list[float], rounds: int) -> int | None:
-    """Stop of `fastal.ConfidenceDrop`, from the mean confidence of each step."""
+    """Stop of `fastal.criteria.ConfidenceDrop`, from the mean confidence of each step."""
     for n in range(rounds + 1, len(confidences) + 1):
         if (np.diff(confidences[n - rounds - 1 : n]) < 0).all():
             return n

@@ -202,7 +202,7 @@ def _log_likelihood(link: str, z: float) -> tuple[float, float, float]:
 
 
 class LaplaceClassifier:
-    """Twin of `fastal.LaplaceClassifier`: finds every mode from nothing, by dense solves.
+    """Twin of `fastal.models.LaplaceClassifier`: finds every mode from nothing, by dense solves.
 
     The divergence is that of the dense covariances: without `kappa` it needs inputs at which the
     posterior is well-conditioned.

@@ -13,24 +13,18 @@ from pathlib import Path
 import numpy as np
 from fastal._criterion import Criterion  # 0.1.0 has it there
 
-from fastal import (
-    ActiveLearner,
+from fastal import ActiveLearner, FixedBudget, GaussianProcess, MinLabels, Stopper, learn, simulate
+from fastal.criteria import (
     CrossValidation,
     ErrorStability,
-    FixedBudget,
-    GaussianProcess,
     GroundTruth,
-    LaplaceClassifier,
     MaxUncertainty,
     MaxVariance,
-    MinLabels,
     OverallUncertainty,
     PACBayes,
     StabilizingPredictions,
-    Stopper,
-    learn,
-    simulate,
 )
+from fastal.models import LaplaceClassifier
 
 RNG = np.random.default_rng(7)
 POOL = RNG.uniform(0, 6, (40, 2)).round(3)

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastal import _validation as check
 from fastal._types import Array
-from fastal.runs import RunsDistribution
+from fastal.runs.exact import RunsDistribution
 
 # Up to this horizon the attained p-values are few, and their gaps matter.
 _FEW_LEVELS = 200
@@ -33,7 +33,7 @@ class _Tables(NamedTuple):
 @cache
 def _tables(fall: bool) -> _Tables:
     name = "sequential_fall.npz" if fall else "sequential.npz"
-    with files("fastal.stopping").joinpath(name).open("rb") as file:
+    with files("fastal.runs").joinpath(name).open("rb") as file:
         data = np.load(file)
         # what lies beyond the longest simulated stream is taken off the probability
         reached = data["probabilities"] * (1 + data["beyond"])
@@ -78,7 +78,7 @@ def look_level(alpha: float, horizon: int | None = None, *, fall: bool = True) -
 
     Examples
     --------
-    >>> from fastal.stopping.sequential import look_level
+    >>> from fastal.runs import look_level
     >>> f"{look_level(0.01, horizon=100):.1e}"
     '1.7e-03'
     >>> f"{look_level(0.01, horizon=100, fall=False):.1e}"
@@ -126,7 +126,7 @@ def false_stop_probability(
 
     Examples
     --------
-    >>> from fastal import false_stop_probability
+    >>> from fastal.runs import false_stop_probability
     >>> f"{false_stop_probability(0.001, 100):.3f}"
     '0.006'
     >>> f"{false_stop_probability(0.001, 100, fall=False):.3f}"

@@ -12,8 +12,7 @@ from fastal import _memory
 from fastal import _validation as check
 from fastal._core import distribution
 from fastal._core import runs_test as runs_test_core
-from fastal._options import ALTERNATIVES as ALTERNATIVES
-from fastal._options import METHODS as METHODS
+from fastal._options import ALTERNATIVES, METHODS
 from fastal._types import Array
 
 # Beyond this many values the counts would not fit the arithmetic of the exact masses.
@@ -44,7 +43,7 @@ class RunsDistribution:
 
     Examples
     --------
-    >>> from fastal import RunsDistribution
+    >>> from fastal.runs import RunsDistribution
     >>> d = RunsDistribution(10, 10)
     >>> d.mean()
     11.0
@@ -233,7 +232,7 @@ def choose_method(n_below: int, n_above: int) -> Literal["exact", "normal"]:
 
     Examples
     --------
-    >>> from fastal import choose_method
+    >>> from fastal.runs import choose_method
     >>> choose_method(500_000, 500_000), choose_method(500_000, 500_001)
     ('exact', 'normal')
     >>> choose_method(999, 5_000_000)
