@@ -16,7 +16,7 @@ from fastal.learning.run import learn
 from fastal.models.classifier import LaplaceClassifier
 from fastal.paper.protocol import campaigns, check_runs, problem
 from fastal.paper.text import wrapped
-from fastal.stopping.budget import FixedBudget
+from fastal.stopping.count import FixedBudget
 
 TASKS = ("regression", "classification")
 

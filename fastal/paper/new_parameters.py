@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastal import _validation as check
+from fastal._types import Array
 from fastal.paper.names import DATASETS
 from fastal.paper.protocol import ARTIFICIAL_POOL, POOL, check_runs, load, store_file
 from fastal.paper.table_one import PRINTED
@@ -29,9 +30,8 @@ WAYS = ("as they come", "all anew")
 class AsBoundsCome(Stopper):
     """A Stopper that keeps each bound as it came, and takes none anew after a fit."""
 
-    def after_refit(self, bounds: Any, *, at_edge: bool = False, same_fit: bool = False) -> bool:
-        """Do nothing; return whether there has been a stop."""
-        return self.stopped
+    def _see_fit(self, campaign: Any, bounds: Array, at_edge: bool) -> None:
+        """Do nothing."""
 
 
 class Way(NamedTuple):

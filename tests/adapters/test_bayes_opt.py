@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 pytest.importorskip("bayes_opt", reason="bayesian-optimization is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -38,12 +38,12 @@ def optimiser(points=12, alpha=1e-2, **space):
 def test_an_optimiser():
     bo = optimiser()
     bo.suggest()  # fits to all labels
-    got = recomputed(bo).bounds
+    got = bounds_of(bo)
     assert len(got) == 12
-    np.testing.assert_array_equal(got, recomputed(bo._gp).bounds)
+    np.testing.assert_array_equal(got, bounds_of(bo._gp))
     np.testing.assert_allclose(got[1:], step_by_step(bo._gp), rtol=1e-6)
     stopper = Stopper()
-    stopper.recompute_from(bo, initial=2)
+    stopper.after_fit(bo, initial=2)
     assert len(stopper) == 10
 
 
@@ -51,26 +51,26 @@ def test_the_last_label_is_not_seen_before_the_next_suggest():
     bo = optimiser(6)
     said = r"`model` \(bayesian-optimization\) has 6 labels, and its model has seen 5 of them: ask"
     with pytest.raises(ValueError, match=said):
-        recomputed(bo)
+        bounds_of(bo)
     bo.suggest()
-    assert len(recomputed(bo).bounds) == 6
+    assert len(bounds_of(bo)) == 6
 
 
 def test_refuses():
     early = BayesianOptimization(None, {"x": (-2.0, 2.0)}, random_state=1, verbose=0)
     with pytest.raises(ValueError, match="has no model yet: it is fitted by `suggest`"):
-        recomputed(early)
+        bounds_of(early)
     with pytest.raises(TypeError, match="must be a BayesianOptimization, got a TargetSpace"):
-        recomputed(early.space)
+        bounds_of(early.space)
     exact = optimiser(4, alpha=1e-6)
     exact.suggest()
     with pytest.warns(UserWarning, match="takes labels as exact"):
-        recomputed(exact)
+        bounds_of(exact)
 
 
 @pytest.mark.filterwarnings("ignore:Non-float parameters:UserWarning")
 def test_whole_numbers():
     bo = optimiser(8, x=(-2.0, 2.0), n=(0, 5, int))
     bo.suggest()
-    got = recomputed(bo).bounds
+    got = bounds_of(bo)
     np.testing.assert_allclose(got[1:], step_by_step(bo._gp), rtol=1e-6)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of torch, about linear_operator
@@ -78,27 +78,25 @@ def plain(X, y, noise, dtype=torch.double):
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.double, 1e-6), (torch.float, 1e-4)])
-def test_recomputed_of_gpytorch(loop, dtype, rtol):
+def test_bounds_of_gpytorch(loop, dtype, rtol):
     X, y, noise = loop
     X, y = X[:30], y[:30]
     model = plain(X, y, noise, dtype)
-    got = recomputed(model)
+    got = bounds_of(model)
     expected = step_by_step(lambda t: plain(X[:t], y[:t], noise), tensor(X), y, [noise] * 30)
-    np.testing.assert_allclose(got.bounds[1:], expected, rtol=rtol)
-    assert got.bounds.dtype == np.float64
-    assert got.bounds[0] == pytest.approx(gp_kl(0.0, 1.5, y[0], noise), rel=rtol)
+    np.testing.assert_allclose(got[1:], expected, rtol=rtol)
+    assert got.dtype == np.float64
+    assert got[0] == pytest.approx(gp_kl(0.0, 1.5, y[0], noise), rel=rtol)
     assert got.at_edge is False
-    np.testing.assert_array_equal(recomputed(model, X=X, y=tensor(y)).bounds, got.bounds)
+    np.testing.assert_array_equal(bounds_of(model, X=X, y=tensor(y)), got)
     order = np.arange(30)[::-1]
     other = plain(X[order].copy(), y[order].copy(), noise, dtype)
-    np.testing.assert_allclose(
-        recomputed(model, order=order).bounds, recomputed(other).bounds, rtol=rtol
-    )
+    np.testing.assert_allclose(bounds_of(model, order=order), bounds_of(other), rtol=rtol)
 
 
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("training", [True, False])
-def test_recomputed_of_botorch_with_transforms(loop, each, training):
+def test_bounds_of_botorch_with_transforms(loop, each, training):
     X, y, _ = loop
     X, y = X[:30], 100 + 20 * y[:30]
     noise = 400 * (np.linspace(0.01, 0.2, 30) if each else np.full(30, 0.01))
@@ -124,10 +122,10 @@ def test_recomputed_of_botorch_with_transforms(loop, each, training):
     model.train(training)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     inputs = model.train_inputs[0].clone()
-    got = recomputed(model).bounds
+    got = bounds_of(model)
     expected = step_by_step(fixed, tensor(X), (y - centre) / scale, noise / scale**2)
     np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
-    np.testing.assert_array_equal(recomputed(model, X=X, y=y[:, None]).bounds, got)
+    np.testing.assert_array_equal(bounds_of(model, X=X, y=y[:, None]), got)
     assert model.training is training
     assert model.likelihood.training is training
     assert torch.equal(model.train_inputs[0], inputs)
@@ -135,19 +133,19 @@ def test_recomputed_of_botorch_with_transforms(loop, each, training):
         assert torch.equal(value, before[name]), name
 
 
-def test_recomputed_after_labels_one_by_one(loop):
+def test_bounds_after_labels_one_by_one(loop):
     X, y, noise = loop
     model = gp(X[:9], y[:9], noise)
     for t in range(9, 20):
         model.posterior(tensor(X[[t]]))  # BoTorch fills its caches
         model = model.condition_on_observations(tensor(X[[t]]), tensor(y[[t], None]))
     own = GaussianProcess(0.9, noise, amplitude=1.5).add_batch(X[:20], y[:20])
-    np.testing.assert_allclose(recomputed(model).bounds, own, rtol=1e-6)
+    np.testing.assert_allclose(bounds_of(model), own, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor:UserWarning")  # of older ones
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch
-def test_recomputed_of_two_tasks(loop):
+def test_bounds_of_two_tasks(loop):
     X, y, _ = loop
     tasks, noise = np.arange(20) % 2, np.array([0.01, 0.1])
     inputs = tensor(np.c_[X[:20], tasks])
@@ -176,26 +174,26 @@ def test_recomputed_of_two_tasks(loop):
         expected.append(gp_kl(float(f.mean), float(f.variance), y[t], noise[tasks[t]]))
     model = make(20)
     model.load_state_dict(state)
-    np.testing.assert_allclose(recomputed(model).bounds[2:], expected, rtol=1e-6)
+    np.testing.assert_allclose(bounds_of(model)[2:], expected, rtol=1e-6)
 
 
-def test_recomputed_of_logarithms(loop):
+def test_bounds_of_logarithms(loop):
     X, y, noise = loop
     X, labels = X[:20], np.exp(y[:20])
     model = gp(X, labels, noise, outcome_transform=Log())
     own = GaussianProcess(0.9, noise, amplitude=1.5).add_batch(X, y[:20])
-    np.testing.assert_allclose(recomputed(model).bounds, own, rtol=1e-6)
-    np.testing.assert_allclose(recomputed(model, X=X, y=labels).bounds, own, rtol=1e-6)
+    np.testing.assert_allclose(bounds_of(model), own, rtol=1e-6)
+    np.testing.assert_allclose(bounds_of(model, X=X, y=labels), own, rtol=1e-6)
 
 
-def test_recomputed_at_the_edge(loop):
+def test_bounds_at_the_edge(loop):
     X, y, noise = loop
 
     def edge(scales, constraint):
         base = gpytorch.kernels.RBFKernel(ard_num_dims=2, lengthscale_constraint=constraint)
         k = gpytorch.kernels.ScaleKernel(base).double()
         k.base_kernel.lengthscale = tensor(scales)
-        return recomputed(gp(X[:9], y[:9], noise, covar_module=k)).at_edge
+        return bounds_of(gp(X[:9], y[:9], noise, covar_module=k)).at_edge
 
     box, least = gpytorch.constraints.Interval(0.1, 10.0), gpytorch.constraints.GreaterThan(0.1)
     assert not edge([1.0, 1.0], box)
@@ -207,37 +205,37 @@ def test_recomputed_at_the_edge(loop):
     assert not edge([1e-3, 1e-3], gpytorch.constraints.Positive())
 
 
-def test_recomputed_refuses(loop):
+def test_bounds_refuses(loop):
     X, y, noise = loop
     model = gp(X[:9], y[:9], noise)
     with pytest.raises(
         TypeError, match=r"must be a SingleTaskGP .* give `model.models\[0\]`\), got"
     ):
-        recomputed(ModelListGP(model))
+        bounds_of(ModelListGP(model))
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
     with pytest.raises(ValueError, match=r"`model` \(BoTorch\) must have training data first"):
-        recomputed(Plain(None, None, likelihood))
+        bounds_of(Plain(None, None, likelihood))
     two = SingleTaskGP(tensor(X[:9]), tensor(np.c_[y, y * y][:9]))
     with pytest.raises(
         ValueError, match=r"`model` \(BoTorch\) must have one output, got labels of"
     ):
-        recomputed(two)
+        bounds_of(two)
     assert two.training
     with pytest.raises(
         ValueError, match="was fitted to other rows than `X`: to 9 rows, `X` has 10"
     ):
-        recomputed(model, X=X[:10], y=y[:10])
+        bounds_of(model, X=X[:10], y=y[:10])
     with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 0 is"):
-        recomputed(model, y=y[:9] + 1)
+        bounds_of(model, y=y[:9] + 1)
     with pytest.raises(ValueError, match=r"`X` must have 2 features as `model` \(BoTorch\)"):
-        recomputed(model, X=X[:9, :1])
+        bounds_of(model, X=X[:9, :1])
     exact = gp(X[:9], y[:9], train_Yvar=torch.full((9, 1), 1e-6, dtype=torch.double))
     with pytest.warns(UserWarning, match=r"the noise of `model` \(BoTorch\) is about 1e-6 of"):
-        recomputed(exact)
+        bounds_of(exact)
     with torch.no_grad():
         model.mean_module.constant.fill_(float("nan"))
     with pytest.raises(
         ValueError, match=r"the mean of `model` \(BoTorch\) must be finite, got nan"
     ):
-        recomputed(model)
+        bounds_of(model)
     assert model.training

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 from fastal.adapters.dispatch import ask_trained
 from fastal.adapters.trained import Asked
 
@@ -31,9 +31,9 @@ def test_one_output_at_a_time(loop):
     models = [SingleTaskGP(tensor(X[:20]), tensor(v[:20, None])) for v in (y, y**2)]
     both = ModelListGP(*models)
     with pytest.raises(TypeError, match=r"one output is wanted: give `model.models\[0\]`"):
-        recomputed(both)
+        bounds_of(both)
     for one in both.models:
-        assert len(recomputed(one).bounds) == 20
+        assert len(bounds_of(one)) == 20
 
 
 def test_models_that_are_not_exact(loop):
@@ -44,9 +44,9 @@ def test_models_that_are_not_exact(loop):
     kind = type("FullyBayesianSingleTaskGP", (SingleTaskGP,), {})  # as BoTorch names them
     bayesian = kind(tensor(X), tensor(y[:, None]))
     with pytest.raises(TypeError, match="an exact Gaussian process with Gaussian noise, got a"):
-        recomputed(sparse)
+        bounds_of(sparse)
     with pytest.raises(TypeError, match=r"is not an exact Gaussian process .* is a mixture"):
-        recomputed(bayesian)
+        bounds_of(bayesian)
 
 
 def bound_of_the_last(mean, var, y, noise):
@@ -82,19 +82,19 @@ def client(trials=8):
 def test_ax():
     early = client(2)
     with pytest.raises(ValueError, match=r"`model` \(Ax\) has no model yet: the initial trials"):
-        recomputed(early)
+        bounds_of(early)
     found = client(8)
     with pytest.raises(
         ValueError, match=r"`model` \(Ax\) has 8 labels, and its model has seen 7 of them: ask"
     ):
-        recomputed(found)
+        bounds_of(found)
     found.get_next_trials(max_trials=1)
-    got = recomputed(found).bounds
+    got = bounds_of(found)
     within = found._generation_strategy.adapter.generator.surrogate.model
-    np.testing.assert_array_equal(got, recomputed(within).bounds)
+    np.testing.assert_array_equal(got, bounds_of(within))
     assert len(got) == 8
     with pytest.raises(ValueError, match="`X` and `y` cannot be compared"):
-        recomputed(found, y=np.zeros(8))
+        bounds_of(found, y=np.zeros(8))
 
 
 def test_ax_against_its_own_predictions():
@@ -116,7 +116,7 @@ def test_ax_against_its_own_predictions():
     variances = np.diag(known.cov - gain @ known.cov)
     np.testing.assert_allclose(sem, scale * np.sqrt(variances), rtol=1e-8)
     expected = bound_of_the_last(mean[-1], sem[-1] ** 2, y[-1], scale**2 * known.noise[-1])
-    np.testing.assert_allclose(recomputed(found).bounds[-1], expected, rtol=1e-8)
+    np.testing.assert_allclose(bounds_of(found)[-1], expected, rtol=1e-8)
 
 
 # BoFire
@@ -149,19 +149,19 @@ def bofire(n=15, outputs=1):
 def test_bofire():
     strategy, table = bofire()
     with pytest.raises(ValueError, match=r"`model` \(BoFire\) has no model yet: it is fitted by"):
-        recomputed(strategy)
+        bounds_of(strategy)
     table.loc[3, "valid_y"] = 0  # left out
     strategy.tell(table)
     surrogate = strategy.surrogates.surrogates[0]
-    got = recomputed(strategy).bounds
+    got = bounds_of(strategy)
     assert len(got) == 14
-    np.testing.assert_array_equal(got, recomputed(surrogate.model).bounds)
-    np.testing.assert_array_equal(got, recomputed(surrogate).bounds)
+    np.testing.assert_array_equal(got, bounds_of(surrogate.model))
+    np.testing.assert_array_equal(got, bounds_of(surrogate))
     strategy.tell(table, retrain=False)
     with pytest.raises(ValueError, match="has 28 labels, and its model has seen 14 of them"):
-        recomputed(strategy)
+        bounds_of(strategy)
     stopper = Stopper()
-    stopper.recompute_from(surrogate, initial=4)
+    stopper.after_fit(surrogate, initial=4)
     assert len(stopper) == 10
 
 
@@ -178,7 +178,7 @@ def test_bofire_against_its_own_predictions():
 
     mean, var = own(table[["x", "z"]].iloc[[-1]])
     expected = bound_of_the_last(mean[0], var[0], table["y"].iloc[-1], noise)
-    np.testing.assert_allclose(recomputed(strategy).bounds[-1], expected, rtol=1e-8)
+    np.testing.assert_allclose(bounds_of(strategy)[-1], expected, rtol=1e-8)
 
 
 def test_bofire_with_two_outputs():
@@ -187,5 +187,5 @@ def test_bofire_with_two_outputs():
     with pytest.raises(
         ValueError, match=r"one output is wanted, give `strategy.surrogates.surrogates\[0\]`"
     ):
-        recomputed(strategy)
-    assert len(recomputed(strategy.surrogates.surrogates[1]).bounds) == 15
+        bounds_of(strategy)
+    assert len(bounds_of(strategy.surrogates.surrogates[1])) == 15

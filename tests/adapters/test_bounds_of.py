@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from fastal.adapters.recompute import JITTER
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastal import GaussianProcess, Stopper, gp_bounds, gp_kl
-from fastal.adapters import Recomputed, recomputed
+from fastal.adapters import bounds_of
+from fastal.adapters.all_bounds import JITTER
 from fastal.adapters.trained import at_edge
 from fastal.models import LaplaceClassifier
 
@@ -70,23 +70,23 @@ def test_own(loop):
     noise = np.linspace(0.01, 0.1, 60)
     gp = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
     added = gp.add_batch(X, y, noise)
-    got = recomputed(gp)
-    assert isinstance(got, Recomputed)
+    got = bounds_of(gp)
+    assert isinstance(got, np.ndarray)
     assert got.at_edge is False
-    np.testing.assert_array_equal(got.bounds, gp.bounds())
-    np.testing.assert_allclose(got.bounds, added, rtol=1e-9)
+    np.testing.assert_array_equal(got, gp.bounds())
+    np.testing.assert_allclose(got, added, rtol=1e-9)
     # step by step, from its own predictions
     before = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
-    for x, label, variance, bound in zip(X, y, noise, got.bounds, strict=True):
+    for x, label, variance, bound in zip(X, y, noise, got, strict=True):
         mean, var = before.predict([x], return_var=True)
         assert bound == pytest.approx(gp_kl(mean[0], var[0], label, variance), rel=1e-6)
         before.add(x, label, variance)
     # rows to compare: the same, by another way
-    np.testing.assert_allclose(recomputed(gp, X=X, y=y).bounds, added, rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(gp, X=X, y=y), added, rtol=1e-9)
     order = np.random.default_rng(0).permutation(60)
     other = GaussianProcess([0.9, 1.2], 0.01, amplitude=1.5, mean=0.3)
     np.testing.assert_allclose(
-        recomputed(gp, order=order).bounds,
+        bounds_of(gp, order=order),
         other.add_batch(X[order], y[order], noise[order]),
         rtol=1e-9,
     )
@@ -94,15 +94,15 @@ def test_own(loop):
 
 
 def test_own_without_labels_and_other_models():
-    assert recomputed(GaussianProcess()).bounds.shape == (0,)
-    assert recomputed(GaussianProcess(), order=[]).bounds.shape == (0,)
+    assert bounds_of(GaussianProcess()).shape == (0,)
+    assert bounds_of(GaussianProcess(), order=[]).shape == (0,)
     model = LaplaceClassifier()
     added = [model.add(x, label) for x, label in ((0.0, 1), (0.5, -1), (2.0, 1))]
-    np.testing.assert_allclose(recomputed(model).bounds, added, rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(model), added, rtol=1e-9)
     with pytest.raises(TypeError, match=r"`model` \(fastal\) must be a GaussianProcess, got a Lap"):
-        recomputed(model, order=[0, 1, 2])
+        bounds_of(model, order=[0, 1, 2])
     with pytest.raises(TypeError, match=r"`model` \(fastal\) must be a GaussianProcess, got a Sto"):
-        recomputed(Stopper())
+        bounds_of(Stopper())
 
 
 def test_own_rows_are_compared(loop):
@@ -112,29 +112,29 @@ def test_own_rows_are_compared(loop):
     with pytest.raises(
         ValueError, match=r"`model` \(fastal\) was fitted to other rows than `X`: to 9"
     ):
-        recomputed(gp, X=X[:10])
+        bounds_of(gp, X=X[:10])
     with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 0 is"):
-        recomputed(gp, y=y[8::-1])
+        bounds_of(gp, y=y[8::-1])
     with pytest.raises(
         ValueError, match=r"`X` must have 2 features as `model` \(fastal\), got shape"
     ):
-        recomputed(gp, X=X[:9, 0])
+        bounds_of(gp, X=X[:9, 0])
 
 
 def test_features_of_other_scales_are_compared_too():
     X = np.c_[np.arange(9) * 1e6, np.arange(9) * 1e-6]
     model = regressor(RBF([1e6, 1e-6]), alpha=0.1).fit(X, np.arange(9.0))
-    recomputed(model, X=X)
+    bounds_of(model, X=X)
     X[3, 1] += 1e-7
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 3 is"):
-        recomputed(model, X=X)
+        bounds_of(model, X=X)
 
 
 def test_an_unknown_model():
     with pytest.raises(
         TypeError, match=r"got a str; fastal\.gp_bounds takes the covariance of any"
     ):
-        recomputed("model")
+        bounds_of("model")
 
 
 # scikit-learn
@@ -160,11 +160,11 @@ def test_scikit_learn(loop, which, normalize):
     X, y = X[:30], 100 + 20 * y[:30] if normalize else y[:30]
     kernel, settings = KERNELS[which]
     model = regressor(kernel, normalize_y=normalize, **settings).fit(X, y)
-    got = recomputed(model)
-    np.testing.assert_allclose(got.bounds, step_by_step(model, X, y), rtol=1e-6)
+    got = bounds_of(model)
+    np.testing.assert_allclose(got, step_by_step(model, X, y), rtol=1e-6)
     assert got.at_edge is False
     # the rows it was fitted to are no others
-    np.testing.assert_array_equal(recomputed(model, X=X, y=y).bounds, got.bounds)
+    np.testing.assert_array_equal(bounds_of(model, X=X, y=y), got)
 
 
 @given(st.integers(1, 25), st.integers(0, 1000))
@@ -175,9 +175,7 @@ def test_an_order_is_a_fit_in_that_order(loop, t, seed):
     kernel = 1.5 * RBF(0.9) + WhiteKernel(0.01)
     model = regressor(kernel, alpha=alpha).fit(X[:t], y[:t])
     other = regressor(kernel, alpha=alpha[order]).fit(X[order], y[order])
-    np.testing.assert_allclose(
-        recomputed(model, order=order.tolist()).bounds, recomputed(other).bounds, rtol=1e-9
-    )
+    np.testing.assert_allclose(bounds_of(model, order=order.tolist()), bounds_of(other), rtol=1e-9)
 
 
 def test_a_fitted_kernel_and_a_pipeline(loop):
@@ -187,16 +185,16 @@ def test_a_fitted_kernel_and_a_pipeline(loop):
         StandardScaler(), regressor(kernel, optimizer="fmin_l_bfgs_b", normalize_y=True)
     )
     pipeline.fit(5 + 3 * X, y)
-    got = recomputed(pipeline)
+    got = bounds_of(pipeline)
     model = pipeline[-1]
-    np.testing.assert_allclose(got.bounds, step_by_step(model, model.X_train_, y), rtol=1e-6)
-    np.testing.assert_array_equal(recomputed(pipeline, X=5 + 3 * X, y=y).bounds, got.bounds)
+    np.testing.assert_allclose(got, step_by_step(model, model.X_train_, y), rtol=1e-6)
+    np.testing.assert_array_equal(bounds_of(pipeline, X=5 + 3 * X, y=y), got)
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 0 is"):
-        recomputed(pipeline, X=X)
+        bounds_of(pipeline, X=X)
     with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must be fitted first"):
-        recomputed(clone(pipeline))
+        bounds_of(clone(pipeline))
     with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must be fitted first"):
-        recomputed(clone(pipeline), X=X, y=y)
+        bounds_of(clone(pipeline), X=X, y=y)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_white_noise_anywhere_in_a_kernel(loop, kernel):
     X, y, _ = loop
     X, y = X[:15], y[:15]
     model = regressor(kernel, alpha=0.05).fit(X, y)
-    np.testing.assert_allclose(recomputed(model).bounds, step_by_step(model, X, y), rtol=1e-6)
+    np.testing.assert_allclose(bounds_of(model), step_by_step(model, X, y), rtol=1e-6)
 
 
 def test_a_subclass_is_known(loop):
@@ -223,7 +221,7 @@ def test_a_subclass_is_known(loop):
     X, y, noise = loop
     mine = Mine(RBF(0.9), alpha=noise, optimizer=None).fit(X[:9], y[:9])
     plain = regressor(RBF(0.9), alpha=noise).fit(X[:9], y[:9])
-    np.testing.assert_array_equal(recomputed(mine).bounds, recomputed(plain).bounds)
+    np.testing.assert_array_equal(bounds_of(mine), bounds_of(plain))
 
 
 def test_a_kernel_of_ones_own(loop):
@@ -243,7 +241,7 @@ def test_a_kernel_of_ones_own(loop):
     X, y, _ = loop
     model = regressor(Own(), alpha=0.01).fit(X[:20], y[:20])
     own = GaussianProcess(0.9, 0.03).add_batch(X[:21], y[:21])
-    np.testing.assert_allclose(recomputed(model).bounds, own[:20], rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(model), own[:20], rtol=1e-9)
 
 
 def test_noise_that_is_kept_apart(loop):
@@ -259,10 +257,10 @@ def test_noise_that_is_kept_apart(loop):
     kernel = 1.5 * RBF(0.9) + WhiteKernel(0.01)
     model = Regressor(kernel, alpha=1e-10, optimizer=None).fit(X[:20], y[:20])
     own = GaussianProcess(0.9, 0.01 + 1e-10, amplitude=1.5).add_batch(X[:21], y[:21])
-    np.testing.assert_allclose(recomputed(model).bounds, own[:20], rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(model), own[:20], rtol=1e-9)
     del model.noise_
     with pytest.raises(ValueError, match="the model was changed after its fit"):
-        recomputed(model)
+        bounds_of(model)
 
 
 def test_a_model_that_was_changed_after_its_fit(loop):
@@ -276,28 +274,28 @@ def test_a_model_that_was_changed_after_its_fit(loop):
         model = fitted()
         model.kernel_.set_params(**{name: value})
         with pytest.raises(ValueError, match=changed):
-            recomputed(model)
+            bounds_of(model)
     model = fitted()
     model.X_train_[3] += 0.1
     with pytest.raises(ValueError, match=changed):
-        recomputed(model)
+        bounds_of(model)
     with pytest.raises(ValueError, match=changed):
-        recomputed(make_pipeline("passthrough", model))
+        bounds_of(make_pipeline("passthrough", model))
     criterion = Stopper()
     with pytest.raises(ValueError, match=changed):
-        criterion.recompute_from(model)
+        criterion.after_fit(model)
     assert len(criterion) == 0
     model = fitted()
     model.X_train_, model.y_train_ = model.X_train_[:9], model.y_train_[:9]
     with pytest.raises(ValueError, match="its factor has 20 rows, it has 9 labels"):
-        recomputed(model, order=np.arange(9))
+        bounds_of(model, order=np.arange(9))
 
 
 def test_an_ill_conditioned_model_agrees_with_its_own_factor():
     x = np.linspace(0, 1, 200)[:, None]
     model = regressor(RBF(1.0), alpha=1e-8).fit(x, np.sin(5 * x[:, 0]))
     with pytest.warns(UserWarning, match="takes labels as exact"):
-        bounds = recomputed(model).bounds
+        bounds = bounds_of(model)
     assert np.isfinite(bounds).all()
 
 
@@ -307,20 +305,20 @@ def test_exact_labels_are_warned_of_once_per_model(loop):
     with pytest.warns(
         UserWarning, match=r"the noise of `model` \(scikit-learn\) is about 1e-10 of"
     ):
-        bounds = recomputed(model).bounds
+        bounds = bounds_of(model)
     assert bounds[0] > 1e8
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        recomputed(model)
-        recomputed(regressor(RBF(0.9), alpha=1.01 * JITTER).fit(X[:20], y[:20]))
+        bounds_of(model)
+        bounds_of(regressor(RBF(0.9), alpha=1.01 * JITTER).fit(X[:20], y[:20]))
     exact = regressor(RBF(0.9), alpha=0.0).fit(X[:3], y[:3])
     with pytest.raises(ValueError, match=r"takes labels as exact: its noise variance .* got 0"):
-        recomputed(exact)
+        bounds_of(exact)
     for more in ({}, {"X": X[:9]}):
         own = GaussianProcess(0.9, 1e-7, amplitude=10.0)
         own.add_batch(X[:9], y[:9])
         with pytest.warns(UserWarning, match=r"the noise of `model` \(fastal\) is about 1e-8 of"):
-            recomputed(own, **more)
+            bounds_of(own, **more)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +348,7 @@ def test_scikit_learn_at_the_edge(loop):
         model = regressor(kernel, alpha=0.01, **{"optimizer": "fmin_l_bfgs_b", **settings})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of scikit-learn, about the bounds
-            return recomputed(model.fit(X[:30], target[:30])).at_edge
+            return bounds_of(model.fit(X[:30], target[:30])).at_edge
 
     assert not fit(RBF(1.0))
     assert fit(RBF(0.2, (0.1, 0.3)))  # wants to be longer
@@ -367,7 +365,7 @@ def test_scikit_learn_at_the_edge(loop):
 def test_bayesian_ridge(loop):
     X, y, _ = loop
     model = BayesianRidge().fit(X + 5, y + 3)
-    got = recomputed(model, X=X + 5, y=y + 3).bounds
+    got = bounds_of(model, X=X + 5, y=y + 3)
     # Weights one label after another, at the hyper-parameters of the fit; the last are the model's.
     Z, mean = X + 5 - model.X_offset_, (y + 3).mean()
     w, S, noise = np.zeros(2), np.eye(2) / model.lambda_, 1 / model.alpha_
@@ -380,10 +378,10 @@ def test_bayesian_ridge(loop):
     np.testing.assert_allclose(S, model.sigma_, rtol=1e-9)
     flat = BayesianRidge(fit_intercept=False).fit(X, y)
     expected = gp_bounds(X @ X.T / flat.lambda_, y, 1 / flat.alpha_)
-    np.testing.assert_allclose(recomputed(flat, X=X, y=y[:, None]).bounds, expected, rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(flat, X=X, y=y[:, None]), expected, rtol=1e-9)
     order = np.arange(60)[::-1]
     np.testing.assert_allclose(
-        recomputed(flat, X=X, y=y, order=order).bounds,
+        bounds_of(flat, X=X, y=y, order=order),
         gp_bounds(X[order] @ X[order].T / flat.lambda_, y[order], 1 / flat.alpha_),
         rtol=1e-9,
     )
@@ -402,7 +400,7 @@ def test_ard_regression():
     model, X, y = ard()
     kept = model.lambda_ < 500
     assert 0 < kept.sum() < 5
-    got = recomputed(model, X=X[:40], y=y[:40]).bounds
+    got = bounds_of(model, X=X[:40], y=y[:40])
     # Weights one label after another, at the hyper-parameters of the fit; the last are the model's.
     Z, mean = (X[:40] - model.X_offset_)[:, kept], y[:40].mean()
     w, S, noise = np.zeros(kept.sum()), np.diag(1 / model.lambda_[kept]), 1 / model.alpha_
@@ -418,11 +416,11 @@ def test_ard_regression():
 def test_ard_regression_refuses():
     model, X, y = ard()
     with pytest.raises(ValueError, match=r"a ARDRegression, keeps no training data: give `X`"):
-        recomputed(model)
+        bounds_of(model)
     with pytest.raises(ValueError, match="was fitted to other rows than `X` and `y`"):
-        recomputed(model, X=X[:39], y=y[:39])
+        bounds_of(model, X=X[:39], y=y[:39])
     with pytest.raises(ValueError, match="must be fitted first, got an unfitted ARDRegression"):
-        recomputed(ARDRegression(), X=X, y=y)
+        bounds_of(ARDRegression(), X=X, y=y)
 
 
 def test_ard_regression_that_drops_all_features():
@@ -430,7 +428,7 @@ def test_ard_regression_that_drops_all_features():
     X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
     model = ARDRegression(threshold_lambda=1e-3).fit(X, y)
     assert model.sigma_.size == 0
-    np.testing.assert_allclose(recomputed(model, X=X, y=y).bounds, 0.0, atol=1e-15)
+    np.testing.assert_allclose(bounds_of(model, X=X, y=y), 0.0, atol=1e-15)
 
 
 def test_bayesian_ridge_refuses(loop):
@@ -439,13 +437,13 @@ def test_bayesian_ridge_refuses(loop):
     keeps = r"`model` \(scikit-learn\), a BayesianRidge, keeps no training data: give `X` and `y`"
     for given_ in ({}, {"X": X}, {"y": y}):
         with pytest.raises(ValueError, match=keeps):
-            recomputed(model, **given_)
+            bounds_of(model, **given_)
     with pytest.raises(ValueError, match="was fitted to other rows than `X` and `y`"):
-        recomputed(model, X=X[:50], y=y[:50])
+        bounds_of(model, X=X[:50], y=y[:50])
     with pytest.raises(ValueError, match=r"`X` must have 2 features as .*got shape \(60, 1\)"):
-        recomputed(model, X=X[:, :1], y=y)
+        bounds_of(model, X=X[:, :1], y=y)
     with pytest.raises(ValueError, match=r"`y` must have one label for each of 60 rows"):
-        recomputed(model, X=X, y=y[:50])
+        bounds_of(model, X=X, y=y[:50])
 
 
 @pytest.mark.parametrize(
@@ -469,7 +467,7 @@ def test_a_bad_order(loop, order, error, match):
     X, y, _ = loop
     model = regressor(RBF(0.9), alpha=0.1).fit(X[:3], y[:3])
     with pytest.raises(error, match=match):
-        recomputed(model, order=order)
+        bounds_of(model, order=order)
 
 
 def test_scikit_learn_refuses(loop):
@@ -477,31 +475,31 @@ def test_scikit_learn_refuses(loop):
     with pytest.raises(
         ValueError, match="must be fitted first, got an unfitted GaussianProcessReg"
     ):
-        recomputed(regressor(RBF(0.9)))
+        bounds_of(regressor(RBF(0.9)))
     two = regressor(RBF(0.9), alpha=0.1).fit(X, np.c_[y, y])
     with pytest.raises(ValueError, match=r"`model` \(scikit-learn\) must have one output, got 2"):
-        recomputed(two)
+        bounds_of(two)
     column = regressor(RBF(0.9), alpha=0.1).fit(X, y[:, None])
     plain = regressor(RBF(0.9), alpha=0.1).fit(X, y)
-    np.testing.assert_array_equal(recomputed(column).bounds, recomputed(plain).bounds)
+    np.testing.assert_array_equal(bounds_of(column), bounds_of(plain))
     with pytest.raises(
         TypeError, match=r"must be a GaussianProcessRegressor or BayesianRidge or ARDReg.*, or a"
     ):
-        recomputed(RandomForestRegressor(2).fit(X, y))
+        bounds_of(RandomForestRegressor(2).fit(X, y))
     classes = GaussianProcessClassifier(RBF(0.9), optimizer=None).fit(X, y > 0)
     with pytest.raises(TypeError, match="must be a regressor, got a GaussianProcessClassifier"):
-        recomputed(classes)
+        bounds_of(classes)
     with pytest.raises(
         ValueError, match="was fitted to other rows than `X`: to 60 rows, `X` has 61"
     ):
-        recomputed(plain, X=np.r_[X, X[:1]])  # it lags one label behind
+        bounds_of(plain, X=np.r_[X, X[:1]])  # it lags one label behind
     with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 7 is"):
-        recomputed(plain, X=X, y=np.where(np.arange(60) == 7, 1e3, y))
+        bounds_of(plain, X=X, y=np.where(np.arange(60) == 7, 1e3, y))
     with pytest.raises(ValueError, match="`y` must be finite, got nan at index 3"):
-        recomputed(plain, X=X, y=np.where(np.arange(60) == 3, np.nan, y))
+        bounds_of(plain, X=X, y=np.where(np.arange(60) == 3, np.nan, y))
     plain.y_train_ = plain.y_train_ * np.nan
     with pytest.raises(ValueError, match=r"the labels of `model` \(scikit-learn\) must be finite"):
-        recomputed(plain)
+        bounds_of(plain)
 
 
 def test_a_model_stays_as_it_was(loop):
@@ -510,15 +508,15 @@ def test_a_model_stays_as_it_was(loop):
     before = {
         name: np.array(getattr(model, name)) for name in ("X_train_", "y_train_", "L_", "alpha_")
     }
-    recomputed(model, order=np.arange(60)[::-1], X=X, y=y)
+    bounds_of(model, order=np.arange(60)[::-1], X=X, y=y)
     for name, value in before.items():
         np.testing.assert_array_equal(getattr(model, name), value)
 
 
 def test_fastals_own_need_no_other_library():
     code = (
-        "import sys, fastal; from fastal.adapters import recomputed;"
-        "gp = fastal.GaussianProcess(); gp.add(0.0, 1.0); recomputed(gp, order=[0]);"
+        "import sys, fastal; from fastal.adapters import bounds_of;"
+        "gp = fastal.GaussianProcess(); gp.add(0.0, 1.0); bounds_of(gp, order=[0]);"
         "print('sklearn' in sys.modules, 'torch' in sys.modules)"
     )
     done = subprocess.run(
@@ -530,7 +528,7 @@ def test_fastals_own_need_no_other_library():
 def test_no_library_is_imported_before_it_is_needed():
     code = (
         "import fastal.adapters, sys\n"
-        "try: fastal.Stopper().recompute_from(1)\n"
+        "try: fastal.Stopper().after_fit(object())\n"
         "except TypeError: pass\n"
         "print({'sklearn', 'modAL', 'skactiveml', 'torch', 'numba'} & set(sys.modules))"
     )

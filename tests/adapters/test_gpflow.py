@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -30,7 +30,7 @@ def test_against_its_own_predictions(loop, white):
     X, y, _ = loop
     y = 3 + y
     model = make(X[:T], y[:T], white)
-    got = recomputed(model, X=X[:T], y=y[:T]).bounds
+    got = bounds_of(model, X=X[:T], y=y[:T])
     expected = []
     for t in range(1, T):
         mean, var = (float(v[0, 0]) for v in make(X[:t], y[:t], white).predict_f(X[[t]]))
@@ -46,9 +46,9 @@ def test_refuses(loop):
     with pytest.raises(
         TypeError, match=r"`model` \(GPflow\) is not an exact Gaussian process .* got a SGPR"
     ):
-        recomputed(sparse)
+        bounds_of(sparse)
     two = gpflow.models.GPR((X, np.c_[y, y]), kernel)
     with pytest.raises(ValueError, match="must have one output, got 2: one output is wanted"):
-        recomputed(two)
+        bounds_of(two)
     with pytest.raises(ValueError, match="was fitted to other rows than `X`"):
-        recomputed(make(X, y), X=X[:9])
+        bounds_of(make(X, y), X=X[:9])

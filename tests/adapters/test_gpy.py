@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of GPy and what it calls
@@ -53,7 +53,7 @@ def test_against_its_own_predictions(loop, case):
     X, y, _ = loop
     settings = CASES[case]
     model = make(X[:T], 20 + 5 * y[:T], **settings)
-    got = recomputed(model, X=X[:T], y=20 + 5 * y[:T]).bounds
+    got = bounds_of(model, X=X[:T], y=20 + 5 * y[:T])
     # The scale of the labels is that of all of them: prefixes get scaled labels and no normaliser.
     scaled = np.ravel(model.Y_normalized)
     white = 0.02 if settings.get("kernel") == "white" else 0.0
@@ -83,13 +83,13 @@ def test_refuses(loop):
             TypeError,
             match=r"`model` \(GPy\) is not an exact Gaussian process with Gaussian noise",
         ):
-            recomputed(model)
+            bounds_of(model)
     two = GPy.models.GPRegression(X[:T], np.c_[y, y][:T], smooth())
     with pytest.raises(ValueError, match="must have one output, got 2: one output is wanted"):
-        recomputed(two)
+        bounds_of(two)
     model = make(X[:T], y[:T])
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: to 25 rows"):
-        recomputed(model, X=X[: T + 1])
+        bounds_of(model, X=X[: T + 1])
 
 
 # Emukit
@@ -113,11 +113,11 @@ def emukit():
 def test_emukit(loop, emukit):
     X, y, _ = loop
     design, wrapper = emukit(X[:T], y[:T])
-    expected = recomputed(wrapper.model).bounds
-    np.testing.assert_array_equal(recomputed(wrapper).bounds, expected)
-    np.testing.assert_array_equal(recomputed(design).bounds, expected)
+    expected = bounds_of(wrapper.model)
+    np.testing.assert_array_equal(bounds_of(wrapper), expected)
+    np.testing.assert_array_equal(bounds_of(design), expected)
     stopper = Stopper()
-    stopper.recompute_from(design, initial=5)
+    stopper.after_fit(design, initial=5)
     assert len(stopper) == T - 5
 
 
@@ -130,15 +130,15 @@ def test_emukit_lags_behind_inside_an_iteration(loop, emukit):
         with pytest.raises(
             ValueError, match=r"`model` \(Emukit\) has 26 labels, and its model has seen 25"
         ):
-            recomputed(loop_of_emukit)
+            bounds_of(loop_of_emukit)
         said.append(len(state.X))
 
     design.iteration_end_event.append(look)
     design.run_loop(lambda x: np.sin(x[:, :1]), 1)
     assert said == [T + 1]
-    assert len(recomputed(design).bounds) == T + 1
+    assert len(bounds_of(design)) == T + 1
 
 
 def test_emukit_refuses(loop, emukit):
     with pytest.raises(TypeError, match=r"`model` \(Emukit\) must be a loop or a wrapper"):
-        recomputed(emukit(*[v[:T] for v in loop[:2]])[0].loop_state)
+        bounds_of(emukit(*[v[:T] for v in loop[:2]])[0].loop_state)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries; ours are looked for by name
 
@@ -51,7 +51,7 @@ def test_smt(loop, smt, corr, settings):
     y = 20 + 5 * y
     model = smt(X[:T], y[:T], corr=corr, **settings)
     stopper = Stopper()
-    stopper.recompute_from(model, X=X[:T], y=y[:T])
+    stopper.after_fit(model, X=X[:T], y=y[:T])
     assert len(stopper) == T
 
 
@@ -60,7 +60,7 @@ def test_smt_on_prefixes(loop, smt):
     X, y, _ = loop
     X, y = X[:T], 20 + 5 * y[:T]
     whole = smt(X, y, eval_noise=True)
-    got = recomputed(whole).bounds
+    got = bounds_of(whole)
     s = float(whole.optimal_par["sigma2"][0] / whole.y_std[0] ** 2)
     nugget = float(np.ravel(whole.optimal_noise)[0])
     beta = whole.optimal_par["beta"]
@@ -89,20 +89,20 @@ def test_smt_refuses(loop, smt):
     X, y = X[:T], y[:T]
     exact = smt(X, y)
     with pytest.warns(UserWarning, match=r"the noise of `model` \(SMT\) is about .* as exact"):
-        recomputed(exact)
+        bounds_of(exact)
     with pytest.raises(ValueError, match=r"reinterpolates .* use `eval_noise` without `is_ri`"):
-        recomputed(smt(X, y, eval_noise=True, is_ri=True))
+        bounds_of(smt(X, y, eval_noise=True, is_ri=True))
     with pytest.raises(TypeError, match=r"`model` \(SMT\) must be a KRG, got a KPLS"):
-        recomputed(smt(X, y, smt.kpls, n_comp=1))
+        bounds_of(smt(X, y, smt.kpls, n_comp=1))
     model = smt(X, y, eval_noise=True)
     with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 3"):
-        recomputed(model, y=np.where(np.arange(T) == 3, 9.0, y))
+        bounds_of(model, y=np.where(np.arange(T) == 3, 9.0, y))
     model.optimal_noise = 2 * model.optimal_noise
     with pytest.raises(ValueError, match="does not agree with its own factor"):
-        recomputed(model)
+        bounds_of(model)
     untrained = type(model)(print_global=False)
     with pytest.raises(ValueError, match=r"`model` \(SMT\) must be trained first"):
-        recomputed(untrained)
+        bounds_of(untrained)
 
 
 # OpenTURNS
@@ -160,13 +160,13 @@ def test_openturns(loop, ot, basis, each):
     noise = np.linspace(0.01, 0.2, T) if each else np.full(T, 0.01)
     fitter = fitted(ot, X[:T], y[:T], noise, basis)
     fit = fitter.getResult()
-    got = recomputed(fit, X=X[:T], y=y[:T]).bounds
+    got = bounds_of(fit, X=X[:T], y=y[:T])
     np.testing.assert_allclose(got, step_by_step(fit, X[:T], y[:T]), rtol=1e-6)
-    np.testing.assert_array_equal(recomputed(fitter).bounds, got)
+    np.testing.assert_array_equal(bounds_of(fitter), got)
     regression = ot.GaussianProcessRegression(fit)
     regression.run()
     result = regression.getResult()
-    np.testing.assert_array_equal(recomputed(result).bounds, got)
+    np.testing.assert_array_equal(bounds_of(result), got)
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -175,7 +175,7 @@ def test_openturns_on_prefixes(loop, ot, each):
     X, y, _ = loop
     X, y = X[:T], 20 + 5 * y[:T]
     fit = fitted(ot, X, y, np.linspace(0.01, 0.2, T) if each else 0.01).getResult()
-    got = recomputed(fit).bounds
+    got = bounds_of(fit)
     covariance = fit.getCovarianceModel()
     trend = float(np.ravel(np.array(fit.getTrendCoefficients()))[0])
     L = np.tril(np.array(fit.getCholeskyFactor()))
@@ -203,7 +203,7 @@ def test_openturns_with_a_nugget(loop, ot):
     covariance = ot.SquaredExponential([0.9, 0.9], [1.2])
     covariance.setNuggetFactor(0.05)
     fit = fitted(ot, X, y, covariance=covariance).getResult()
-    got = recomputed(fit).bounds
+    got = bounds_of(fit)
     np.testing.assert_allclose(got, step_by_step(fit, X, y), rtol=1e-6)
     assert got.max() < 1e4  # the nugget is noise
 
@@ -213,12 +213,12 @@ def test_openturns_refuses(loop, ot):
     X, y = X[:T], y[:T]
     fit = fitted(ot, X, y, 0.01).getResult()
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: to 25 rows"):
-        recomputed(fit, X=X[:9])
+        bounds_of(fit, X=X[:9])
     if hasattr(ot, "KrigingAlgorithm"):
         old = ot.KrigingAlgorithm(
             X.tolist(), y[:, None].tolist(), ot.SquaredExponential([0.9] * 2, [1.2])
         )
         with pytest.raises(TypeError, match="must be a GaussianProcessFitter, which keeps its"):
-            recomputed(old)
+            bounds_of(old)
     with pytest.raises(TypeError, match="must be a GaussianProcessFitter or its result"):
-        recomputed(ot.SquaredExponential())
+        bounds_of(ot.SquaredExponential())

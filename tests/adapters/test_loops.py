@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastal import FixedBudget, GaussianProcess, MovementBelow, Stopper
+from fastal import GaussianProcess, MovementBelow, Stopper
 from fastal.adapters.loops import ax, bofire, emukit, optuna, skopt, small_text
 from fastal.criteria import StabilizingPredictions
 
@@ -56,20 +56,20 @@ def trial(x, z, value, state="COMPLETE"):
 
 def test_the_callback_of_optuna(loop):
     X, y, _ = loop
-    rule, study = Stopper(gp=GaussianProcess(0.9, 0.01)), Study()
-    stop = optuna.callback(rule, ["x", "z"])
+    rule, study = Stopper(), Study()
+    stop = optuna.callback(rule, GaussianProcess(0.9, 0.01), ["x", "z"])
     stop(study, trial(0.0, 0.0, None, "FAIL"))
     stop(study, trial(0.0, 0.0, 1.0, "PRUNED"))
     assert len(rule) == 0
-    own = Stopper(gp=GaussianProcess(0.9, 0.01))
+    own, gp = Stopper(), GaussianProcess(0.9, 0.01)
     for (x, z), value in zip(X, y, strict=True):
         stop(study, trial(x, z, value))
-        assert study.stopped is own.observe([x, z], value)
+        assert study.stopped is own.push(gp.add([x, z], value))
         if study.stopped:
             break
     assert study.stopped
     with pytest.raises(ValueError, match=r"must be parameters of the trial, \['x', 'z'\], got 'q'"):
-        optuna.callback(rule, ["q"])(study, trial(0.0, 0.0, 1.0))
+        optuna.callback(rule, gp, ["q"])(study, trial(0.0, 0.0, 1.0))
 
 
 def test_the_criterion_of_small_text():
@@ -111,36 +111,38 @@ def test_the_condition_of_emukit(loop):
     assert len(rule) == 0
 
 
-@pytest.mark.parametrize("bad", [None, FixedBudget(3), Stopper, "Stopper()"])
+@pytest.mark.parametrize(
+    "bad",
+    [None, StabilizingPredictions(), Stopper() | StabilizingPredictions(), Stopper, "Stopper()"],
+)
 def test_what_a_loop_cannot_use_is_refused_when_it_is_made(bad):
     """And not when the first labels are there; no library is needed for it."""
     for make in (
         skopt.callback,
         bofire.condition,
         lambda rule: emukit.stopping_condition(rule, None),
+        lambda rule: optuna.callback(rule, GaussianProcess(), ["x"]),
         lambda rule: ax.global_stopping_strategy(rule, None),
     ):
         with pytest.raises(
-            TypeError, match=r"`criterion` must be a Stopper, a MovementBelow or a c"
+            TypeError, match=r"`criterion` must be a Stopper, a MovementBelow or another"
         ):
             make(bad)
-    with pytest.raises(
-        TypeError, match="`criterion` must be a Stopper or a MovementBelow with a `g"
-    ):
-        optuna.callback(bad, ["x"])
-    if not isinstance(bad, FixedBudget):  # it counts anything
+    with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got None"):
+        optuna.callback(Stopper(), None, ["x"])
+    if bad is None or bad is Stopper or isinstance(bad, str):
         with pytest.raises(TypeError, match="`criterion` must be StabilizingPredictions or one"):
             small_text.stopping_criterion(bad)
 
 
 def test_names_of_parameters_for_optuna():
-    rule = Stopper(gp=GaussianProcess(0.9, 0.01))
+    rule, gp = Stopper(), GaussianProcess(0.9, 0.01)
     with pytest.raises(
         TypeError, match=r"`names` must be a list of names, got 'xz': give \['xz'\]"
     ):
-        optuna.callback(rule, "xz")
+        optuna.callback(rule, gp, "xz")
     with pytest.raises(TypeError, match="`z` must be a real number, got 'adam'"):
-        optuna.callback(rule, ["x", "z"])(Study(), trial(0.0, "adam", 1.0))
+        optuna.callback(rule, gp, ["x", "z"])(Study(), trial(0.0, "adam", 1.0))
     assert len(rule) == 0
 
 

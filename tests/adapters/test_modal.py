@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 pytest.importorskip("modAL", reason="modAL is not installed")
 import sklearn
@@ -41,7 +41,7 @@ def test_the_loop_decides_as_fastals_own_process(loop, kind, strategy, stops):
     X, y, noise = loop
     learner = kind(estimator(noise), query_strategy=strategy, X_training=X[:1], y_training=y[:1])
     stopper, order, pool = Stopper(), [0], list(range(1, 60))
-    while pool and not stopper.recompute_from(learner, initial=1):
+    while pool and not stopper.after_fit(learner, initial=1):
         index, _ = learner.query(X[pool])
         new = pool.pop(int(np.ravel(index)[0]))
         learner.teach(X[[new]], y[[new]])
@@ -61,23 +61,23 @@ def test_recomputed(loop, kind, scaled):
     for t in range(3, 30):
         learner.teach(X[[t]], y[[t]])
     inputs = StandardScaler().fit_transform(X[:30]) if scaled else X[:30]
-    got = recomputed(learner).bounds
+    got = bounds_of(learner)
     own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(inputs, y[:30])
     np.testing.assert_allclose(got, own, rtol=1e-8)
-    np.testing.assert_array_equal(recomputed(learner, X=X[:30], y=y[:30]).bounds, got)
+    np.testing.assert_array_equal(bounds_of(learner, X=X[:30], y=y[:30]), got)
     order = np.arange(30)[::-1]
     own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(inputs[order], y[order])
-    np.testing.assert_allclose(recomputed(learner, order=order).bounds, own, rtol=1e-9)
+    np.testing.assert_allclose(bounds_of(learner, order=order), own, rtol=1e-9)
 
 
-def test_recomputed_of_a_learner_that_keeps_the_data_of_its_estimator(loop):
+def test_bounds_of_a_learner_that_keeps_the_data_of_its_estimator(loop):
     X, y, _ = loop
     learner = ActiveLearner(BayesianRidge(), max_std, X_training=X, y_training=y)
     alone = BayesianRidge().fit(X, y)
-    np.testing.assert_array_equal(recomputed(learner).bounds, recomputed(alone, X=X, y=y).bounds)
+    np.testing.assert_array_equal(bounds_of(learner), bounds_of(alone, X=X, y=y))
 
 
-def test_recomputed_refuses(loop):
+def test_bounds_refuses(loop):
     X, y, noise = loop
 
     def learner():
@@ -87,25 +87,25 @@ def test_recomputed_refuses(loop):
     new = learner()
     new.teach(X[20:22], y[20:22], only_new=True)
     with pytest.raises(ValueError, match=other):
-        recomputed(new)
+        bounds_of(new)
     drawn = learner()
     drawn.teach(X[20:22], y[20:22], bootstrap=True)
     with pytest.raises(ValueError, match=other):
-        recomputed(drawn)
+        bounds_of(drawn)
     with pytest.raises(
         ValueError, match="was fitted to other rows than `X`: to 20 rows, `X` has 21"
     ):
-        recomputed(learner(), X=X[:21], y=y[:21])
+        bounds_of(learner(), X=X[:21], y=y[:21])
     with pytest.raises(ValueError, match=r"`model.estimator` \(modAL\) must be fitted first"):
-        recomputed(ActiveLearner(estimator(noise)))
+        bounds_of(ActiveLearner(estimator(noise)))
     changed = learner()
     changed.estimator.kernel_.set_params(k2__noise_level=0.5)
     with pytest.raises(ValueError, match=r"`model` \(modAL\) does not agree with its own"):
-        recomputed(changed)
+        bounds_of(changed)
     fitted = ActiveLearner(estimator(noise).fit(X[:20], y[:20]), max_std)
-    np.testing.assert_array_equal(recomputed(fitted).bounds, recomputed(learner()).bounds)
+    np.testing.assert_array_equal(bounds_of(fitted), bounds_of(learner()))
     with pytest.raises(TypeError, match=r"`model` \(modAL\) must be an ActiveLearner or Bayes"):
-        recomputed(Committee([learner()]))
+        bounds_of(Committee([learner()]))
     forest = ActiveLearner(RandomForestRegressor(2), max_std, X_training=X, y_training=y)
     with pytest.raises(TypeError, match=r"`model.estimator` \(modAL\) must be a GaussianProcessR"):
-        recomputed(forest)
+        bounds_of(forest)

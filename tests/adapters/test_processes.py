@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 T = 25
 NOISE = np.linspace(0.01, 0.2, T)
@@ -14,12 +14,12 @@ NOISE = np.linspace(0.01, 0.2, T)
 
 def no_labels(gp, name, **more):
     with pytest.raises(ValueError, match=rf"`model` \({name}\) keeps no labels: give `y`"):
-        recomputed(gp, **more)
+        bounds_of(gp, **more)
     with pytest.raises(ValueError, match=rf"`y` must have one label for each of {T} inputs"):
-        recomputed(gp, y=np.zeros(T - 1), **more)
+        bounds_of(gp, y=np.zeros(T - 1), **more)
     stopper = Stopper()
     with pytest.raises(ValueError, match="`y` must be finite, got nan"):
-        stopper.recompute_from(gp, y=np.full(T, np.nan), **more)
+        stopper.after_fit(gp, y=np.full(T, np.nan), **more)
     assert len(stopper) == 0
 
 
@@ -49,7 +49,7 @@ def test_tinygp(loop, tinygp):
         return tinygp.GaussianProcess(kernel, X[:t], diag=NOISE[:t], mean=2.5)
 
     gp = make(T)
-    got = recomputed(gp, X=X, y=y).bounds
+    got = bounds_of(gp, X=X, y=y)
     expected, some = [], [1, 2, 7, 15, 24]  # JAX compiles for each size
     for t in some:
         # its own variance has the noise of the new point, which is sqrt(eps) by default
@@ -59,15 +59,15 @@ def test_tinygp(loop, tinygp):
     np.testing.assert_allclose(got[some], expected, rtol=1e-5)
     no_labels(gp, "tinygp")
     with pytest.raises(ValueError, match="was fitted to other rows than `X`: row 0"):
-        recomputed(gp, X=X + 1, y=y)
+        bounds_of(gp, X=X + 1, y=y)
     order = np.arange(T)[::-1]
     other = tinygp.GaussianProcess(kernel, X[order], diag=NOISE[order], mean=2.5)
     np.testing.assert_allclose(
-        recomputed(gp, y=y, order=order).bounds, recomputed(other, y=y[order]).bounds, rtol=1e-8
+        bounds_of(gp, y=y, order=order), bounds_of(other, y=y[order]), rtol=1e-8
     )
     dense = tinygp.GaussianProcess(kernel, X, noise=tinygp.noise.Dense(np.diag(NOISE) + 0.001))
     with pytest.raises(ValueError, match=r"the noise of `model` \(tinygp\) must be independent"):
-        recomputed(dense, y=y)
+        bounds_of(dense, y=y)
 
 
 def test_a_conditioned_process_of_tinygp_is_refused(loop, tinygp):
@@ -76,7 +76,7 @@ def test_a_conditioned_process_of_tinygp_is_refused(loop, tinygp):
     known = gp.condition(y[:20])
     for given in (known, known.gp):  # what it returns, or the process within
         with pytest.raises(TypeError, match="give the process before `condition`"):
-            Stopper().recompute_from(given, y=y[:20])
+            Stopper().after_fit(given, y=y[:20])
 
 
 # george
@@ -103,7 +103,7 @@ def test_george(loop, george, solver):
         return gp
 
     gp = make(T)
-    got = recomputed(gp, X=X, y=y).bounds
+    got = bounds_of(gp, X=X, y=y)
     expected = []
     for t in range(1, T):
         mean, var = make(t).predict(y[:t], X[[t]], return_var=True)
@@ -111,13 +111,13 @@ def test_george(loop, george, solver):
     np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
     no_labels(gp, "george")
     gp.predict(y + 1, X[:1])  # what it leaves behind is not looked at
-    np.testing.assert_array_equal(recomputed(gp, y=y).bounds, got)
+    np.testing.assert_array_equal(bounds_of(gp, y=y), got)
     with pytest.raises(ValueError, match=r"`model` \(george\) must know its inputs first"):
-        recomputed(george.GP(1.0 * george.kernels.ExpSquaredKernel(1.0)), y=y)
+        bounds_of(george.GP(1.0 * george.kernels.ExpSquaredKernel(1.0)), y=y)
     # what `predict` says of a new label
     stopper = Stopper()
     mean, var = make(T - 1).predict(y[: T - 1], X[[T - 1]], return_var=True)
-    stopper.update(mean[0], var[0], y[T - 1], NOISE[T - 1] + 0.01)
+    stopper.push(gp_kl(mean[0], var[0], y[T - 1], NOISE[T - 1] + 0.01))
     np.testing.assert_allclose(stopper.bounds, got[-1:], rtol=1e-6)
 
 
@@ -145,7 +145,7 @@ def test_celerite2(loop, celerite2):
     gp, rows = make(np.arange(T))
     order = np.argsort(rows)  # label k stands in this row of the process
     np.testing.assert_array_equal(order, np.argsort(np.argsort(came)))
-    got = recomputed(gp, X=came[rows], y=y[rows], order=order).bounds
+    got = bounds_of(gp, X=came[rows], y=y[rows], order=order)
     expected = []
     for t in range(1, T):
         prefix, seen = make(np.arange(t))
@@ -154,9 +154,9 @@ def test_celerite2(loop, celerite2):
     np.testing.assert_allclose(got[1:], expected, rtol=1e-6)
     no_labels(gp, "celerite2", order=order)
     with pytest.raises(ValueError, match=r"`order` must be given: `model` \(celerite2\) keeps its"):
-        recomputed(gp, y=y[rows])
+        bounds_of(gp, y=y[rows])
     with pytest.raises(ValueError, match=r"`model` \(celerite2\) must know its inputs first"):
-        recomputed(celerite2.GaussianProcess(term), y=y, order=order)
+        bounds_of(celerite2.GaussianProcess(term), y=y, order=order)
 
 
 def test_a_conditioned_process_of_celerite2(loop, celerite2):
@@ -170,10 +170,10 @@ def test_a_conditioned_process_of_celerite2(loop, celerite2):
     known = gp.condition(y[rows])
     order = np.argsort(rows)
     np.testing.assert_array_equal(
-        recomputed(known, order=order).bounds, recomputed(gp, y=y[rows], order=order).bounds
+        bounds_of(known, order=order), bounds_of(gp, y=y[rows], order=order)
     )
     with pytest.raises(ValueError, match="was fitted to other rows than `y`: row 0"):
-        recomputed(known, order=order, y=y[rows] + 1)
+        bounds_of(known, order=order, y=y[rows] + 1)
     for other in (gp.condition(y[rows], include_mean=False), gp.condition(y[rows], kernel=term)):
         with pytest.raises(ValueError, match="must be conditioned with its own kernel and mean"):
-            recomputed(other, order=order)
+            bounds_of(other, order=order)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 pytest.importorskip("skactiveml", reason="scikit-activeml is not installed")
 from skactiveml.classifier import ParzenWindowClassifier
@@ -29,7 +29,7 @@ def test_the_loop_decides_as_fastals_own_process(loop, wrapper, strategy, batch)
     stopper, order = Stopper(), [0]
     while np.isnan(y).any():
         model.fit(X, y)
-        if stopper.recompute_from(model, order=np.argsort(np.argsort(order)), initial=1):
+        if stopper.after_fit(model, order=np.argsort(np.argsort(order)), initial=1):
             break
         more = {"reg": model} if strategy is GreedySamplingTarget else {}
         chosen = query.query(X, y, batch_size=min(batch, int(np.isnan(y).sum())), **more)
@@ -45,7 +45,7 @@ def test_bad_input(loop):
     stopper = Stopper()
     unfitted = r"`model.estimator_` \(scikit-activeml\) must be fitted first"
     with pytest.raises(ValueError, match=unfitted):
-        stopper.recompute_from(SklearnRegressor(process(noise)))
+        stopper.after_fit(SklearnRegressor(process(noise)))
     failed = SklearnRegressor(process(noise))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,10 +53,10 @@ def test_bad_input(loop):
     with pytest.raises(
         ValueError, match=r"`model` \(scikit-activeml\) must be fitted first: its fit"
     ):
-        stopper.recompute_from(failed)
+        stopper.after_fit(failed)
     for other in (NICKernelRegressor().fit(X, y), ParzenWindowClassifier(classes=[0, 1])):
         with pytest.raises(TypeError, match=r"`model` \(scikit-activeml\) must be a SklearnRegr"):
-            stopper.recompute_from(other)
+            stopper.after_fit(other)
     assert len(stopper) == 0
 
 
@@ -68,47 +68,43 @@ def test_recomputed(loop, wrapper):
     y[rows] = truth[rows]
     model = wrapper(process(noise)).fit(X, y)
     order = np.argsort(np.argsort(rows))
-    got = recomputed(model, order=order)
+    got = bounds_of(model, order=order)
     own = GaussianProcess(0.9, noise + 1e-9, amplitude=1.5).add_batch(X[rows], truth[rows])
-    np.testing.assert_allclose(got.bounds, own, rtol=1e-8)
+    np.testing.assert_allclose(got, own, rtol=1e-8)
     # the whole pool, or its labelled rows in order, to compare
-    np.testing.assert_array_equal(recomputed(model, order=order, X=X, y=y).bounds, got.bounds)
+    np.testing.assert_array_equal(bounds_of(model, order=order, X=X, y=y), got)
     there = np.sort(rows)
-    again = recomputed(model, order=order, X=X[there], y=y[there])
-    np.testing.assert_array_equal(again.bounds, got.bounds)
+    again = bounds_of(model, order=order, X=X[there], y=y[there])
+    np.testing.assert_array_equal(again, got)
     # fitted in the order of the labels
     ordered = wrapper(process(noise)).fit(X[rows], y[rows])
-    np.testing.assert_allclose(
-        recomputed(ordered, order=np.arange(30)).bounds, got.bounds, rtol=1e-9
-    )
+    np.testing.assert_allclose(bounds_of(ordered, order=np.arange(30)), got, rtol=1e-9)
 
 
-def test_recomputed_refuses(loop):
+def test_bounds_refuses(loop):
     X, truth, noise = loop
     y = np.where(np.arange(60) < 20, truth, np.nan)
     model = SklearnRegressor(process(noise)).fit(X, y)
     with pytest.raises(
         ValueError, match=r"`order` must be given: `model` \(scikit-activeml\) keeps"
     ):
-        recomputed(model)
+        bounds_of(model)
     with pytest.raises(ValueError, match=r"for the rows of a pool give np.argsort\(np.argsort"):
-        recomputed(model, order=np.arange(20) + 30)
+        bounds_of(model, order=np.arange(20) + 30)
     y[20] = truth[20]
     with pytest.raises(
         ValueError, match="was fitted to other rows than `X`: to 20 rows, `X` has 21"
     ):
-        recomputed(model, order=np.arange(20), X=X, y=y)
+        bounds_of(model, order=np.arange(20), X=X, y=y)
     model.estimator_.kernel_.set_params(k2__noise_level=0.5)
     with pytest.raises(
         ValueError, match=r"`model` \(scikit-activeml\) does not agree with its own fac"
     ):
-        recomputed(model, order=np.arange(20))
+        bounds_of(model, order=np.arange(20))
     inner = process(noise).fit(X[:9], truth[:9])  # fitted beforehand, in an order of its own
-    np.testing.assert_array_equal(
-        recomputed(SklearnRegressor(inner)).bounds, recomputed(inner).bounds
-    )
+    np.testing.assert_array_equal(bounds_of(SklearnRegressor(inner)), bounds_of(inner))
     unfitted = r"`model.estimator_` \(scikit-activeml\) must be fitted first"
     with pytest.raises(ValueError, match=unfitted):
-        recomputed(SklearnRegressor(process(noise)))
+        bounds_of(SklearnRegressor(process(noise)))
     with pytest.raises(TypeError, match=r"`model` \(scikit-activeml\) must be a SklearnRegr"):
-        recomputed(NICKernelRegressor().fit(X, truth), order=np.arange(60))
+        bounds_of(NICKernelRegressor().fit(X, truth), order=np.arange(60))

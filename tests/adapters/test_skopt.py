@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastal import Stopper, gp_kl
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of scikit-optimize, about what it calls
@@ -52,7 +52,7 @@ def test_a_process(loop, noise, normalize):
     model = GaussianProcessRegressor(
         kernel, alpha=1e-10, noise=noise, normalize_y=normalize, optimizer=optimizer
     ).fit(X[:25], 20 + y[:25])
-    got = recomputed(model, X=X[:25], y=20 + y[:25]).bounds
+    got = bounds_of(model, X=X[:25], y=20 + y[:25])
     np.testing.assert_allclose(got[1:], step_by_step(model), rtol=1e-6)
     assert got[0] < 1e6  # without its noise it would be 1e8 and more
 
@@ -71,13 +71,13 @@ def optimizer(points=20, fit=True, **settings):
 
 def test_an_optimiser():
     opt = optimizer()
-    got = recomputed(opt)
+    got = bounds_of(opt)
     model = opt.models[-1]
-    assert len(got.bounds) == 20
-    np.testing.assert_array_equal(got.bounds, recomputed(model).bounds)
-    np.testing.assert_allclose(got.bounds[1:], step_by_step(model), rtol=1e-5)
+    assert len(got) == 20
+    np.testing.assert_array_equal(got, bounds_of(model))
+    np.testing.assert_allclose(got[1:], step_by_step(model), rtol=1e-5)
     stopper = Stopper()
-    stopper.recompute_from(opt, initial=5)
+    stopper.after_fit(opt, initial=5)
     assert len(stopper) == 15
 
 
@@ -87,7 +87,7 @@ def test_a_label_that_its_model_has_not_seen_is_noticed():
         ValueError,
         match=r"`model` \(scikit-optimize\) has 9 labels, and its model has seen 8 of them",
     ):
-        recomputed(opt)
+        bounds_of(opt)
 
 
 def test_refuses(loop):
@@ -96,25 +96,25 @@ def test_refuses(loop):
     with pytest.raises(
         ValueError, match=r"`model` \(scikit-optimize\) has no model yet: it is fitted by"
     ):
-        recomputed(early)
+        bounds_of(early)
     forest = Optimizer([(-2.0, 2.0)], "RF", n_initial_points=2, random_state=0)
     for _ in range(3):
         x = forest.ask()
         forest.tell(x, x[0] ** 2)
     with pytest.raises(TypeError, match="must be a Gaussian process or an Optimizer with base"):
-        recomputed(forest)
+        bounds_of(forest)
     seconds = Optimizer([(-2.0, 2.0)], "GP", acq_func="EIps", n_initial_points=2, random_state=0)
     for _ in range(3):
         x = seconds.ask()
         seconds.tell(x, (x[0] ** 2, 1.0 + abs(x[0])))
     with pytest.raises(TypeError, match=r"must be one output .*, got a MultiOutputRegressor"):
-        recomputed(seconds)
+        bounds_of(seconds)
     with pytest.raises(ValueError, match="must be fitted first"):
-        recomputed(GaussianProcessRegressor(RBF(1.0)))
+        bounds_of(GaussianProcessRegressor(RBF(1.0)))
     model = GaussianProcessRegressor(RBF(0.9), noise=0.1, optimizer=None).fit(X[:9], y[:9])
     model.noise_ = 0.2
     with pytest.raises(ValueError, match="does not agree with its own factor"):
-        recomputed(model)
+        bounds_of(model)
 
 
 def test_categories():
@@ -122,4 +122,4 @@ def test_categories():
     for _ in range(8):
         x = opt.ask()
         opt.tell(x, x[0] ** 2 + "abc".index(x[1]))
-    np.testing.assert_allclose(recomputed(opt).bounds[1:], step_by_step(opt.models[-1]), rtol=1e-5)
+    np.testing.assert_allclose(bounds_of(opt)[1:], step_by_step(opt.models[-1]), rtol=1e-5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fastal import GaussianProcess, Stopper, gp_bounds
-from fastal.adapters import recomputed
+from fastal.adapters import bounds_of
 
 T = 20
 NOISE = np.linspace(0.01, 0.2, T)
@@ -64,14 +64,14 @@ def test_an_optimiser_is_unwrapped_and_a_label_it_has_not_seen_is_noticed(loop, 
     X, y, _ = loop
     X, y = X[:T], y[:T]
     model = regressor(X, y)
-    np.testing.assert_array_equal(recomputed(make(X, y, T)).bounds, recomputed(model).bounds)
+    np.testing.assert_array_equal(bounds_of(make(X, y, T)), bounds_of(model))
     stopper = Stopper()
     with pytest.raises(ValueError, match="has 20 labels, and its model has seen 19 of them"):
-        stopper.recompute_from(make(X, y, T - 1))
+        stopper.after_fit(make(X, y, T - 1))
     with pytest.raises(ValueError, match="has no model yet"):
-        stopper.recompute_from(make(X, y, 0))
+        stopper.after_fit(make(X, y, 0))
     with pytest.raises(ValueError, match="was fitted to other rows than its labels: to 20 of 19"):
-        recomputed(_shorter(make(X, y, T)))
+        bounds_of(_shorter(make(X, y, T)))
     assert len(stopper) == 0
 
 
@@ -121,19 +121,19 @@ def tinygp(X, factor=None):
 def test_processes_without_labels(own, make):
     X, y, expected = own
     gp = make(X[:T])
-    np.testing.assert_allclose(recomputed(gp, y=y[:T], X=X[:T]).bounds, expected, rtol=1e-8)
+    np.testing.assert_allclose(bounds_of(gp, y=y[:T], X=X[:T]), expected, rtol=1e-8)
     with pytest.raises(ValueError, match="keeps no labels: give `y`"):
-        recomputed(gp)
+        bounds_of(gp)
 
 
 def test_a_factor_that_does_not_agree_is_refused(own):
     X, y, expected = own
     factor = np.linalg.cholesky(rbf(X[:T], X[:T]) + np.diag(NOISE))
-    got = recomputed(tinygp(X[:T], factor), y=y[:T]).bounds
+    got = bounds_of(tinygp(X[:T], factor), y=y[:T])
     np.testing.assert_allclose(got, expected, rtol=1e-8)
     factor = np.linalg.cholesky(rbf(X[:T], X[:T]) + np.diag(NOISE + 0.001))
     with pytest.raises(ValueError, match="does not agree with its own factor"):
-        recomputed(tinygp(X[:T], factor), y=y[:T])
+        bounds_of(tinygp(X[:T], factor), y=y[:T])
 
 
 def test_a_sorted_process_needs_an_order(own):
@@ -156,9 +156,9 @@ def test_a_sorted_process_needs_an_order(own):
         _d=np.diagonal(factor) ** 2,
     )
     with pytest.raises(ValueError, match="`order` must be given"):
-        recomputed(gp, y=labels[rows])
+        bounds_of(gp, y=labels[rows])
     expected = gp_bounds(k(t[:, None] - t), labels, NOISE, mean=2.5)
-    got = recomputed(gp, y=labels[rows], order=np.argsort(np.argsort(t))).bounds
+    got = bounds_of(gp, y=labels[rows], order=np.argsort(np.argsort(t)))
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
@@ -168,7 +168,7 @@ def test_a_model_without_a_hash_is_warned_of(loop):
     gp.noise = type("Diagonal", (), {"diagonal": lambda self: np.full(T, 1e-7)})()
     type(gp).__hash__ = None
     with pytest.warns(UserWarning, match=r"the noise of `model` \(tinygp\) is about 1e-7 of"):
-        recomputed(gp, y=y[:T])
+        bounds_of(gp, y=y[:T])
 
 
 # Ax and BoFire before there is a model
@@ -178,16 +178,16 @@ def test_loops_around_botorch_before_there_is_a_model():
     strategy = SimpleNamespace(adapter=SimpleNamespace(generator=SimpleNamespace()))
     client = stand_in("ax", "Client", generation_strategy=strategy, experiment=SimpleNamespace())
     with pytest.raises(ValueError, match=r"`model` \(Ax\) has no model yet"):
-        recomputed(client)
+        bounds_of(client)
     with pytest.raises(TypeError, match=r"`model` \(Ax\) must be a Client, got a Experiment"):
-        recomputed(stand_in("ax", "Experiment"))
+        bounds_of(stand_in("ax", "Experiment"))
     two = SimpleNamespace(surrogates=[None, None])
     with pytest.raises(ValueError, match=r"one output is wanted, give `strategy.surrogates"):
-        recomputed(stand_in("bofire", "MoboStrategy", surrogates=two, experiments=[]))
+        bounds_of(stand_in("bofire", "MoboStrategy", surrogates=two, experiments=[]))
     with pytest.raises(ValueError, match=r"`model` \(BoFire\) has no model yet"):
-        recomputed(stand_in("bofire", "SingleTaskGPSurrogate", model=None))
+        bounds_of(stand_in("bofire", "SingleTaskGPSurrogate", model=None))
     with pytest.raises(TypeError, match="must be a surrogate or a strategy"):
-        recomputed(stand_in("bofire", "Domain"))
+        bounds_of(stand_in("bofire", "Domain"))
 
 
 def test_adapters_import_no_library():
