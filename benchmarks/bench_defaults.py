@@ -11,6 +11,7 @@ from fastal import (
     ActiveLearner,
     GaussianProcess,
     Stopper,
+    Streams,
     learn,
     runs_test,
     simulate,
@@ -92,21 +93,21 @@ class Grows:
 
     track_exponent_of_runs_test.unit = "exponent"
 
-    def track_exponent_of_a_batch(self, share):
+    def track_exponent_of_streams(self, share):
         """At most 1.3, to 10^5 streams, 20 bounds each."""
         values = np.random.default_rng(0).random((20, 100_000))
 
         def seconds(n):
             def call():
-                batch = StopperBatch(n)
+                streams = Streams(Stopper(), n)
                 for row in values:
-                    batch.push(row[:n])
+                    streams.push(row[:n])
 
             return best(call, rounds=3)
 
         return _exponent(self._sizes(100_000, share), seconds)
 
-    track_exponent_of_a_batch.unit = "exponent"
+    track_exponent_of_streams.unit = "exponent"
 
     def track_exponent_of_predict(self, share):
         """At most 1.2, to 40,000 points given 500 labels."""

@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
 from fastal import FixedBudget, GaussianProcess, MinLabels, Stopper, learn
-from fastal.criteria import MaxVariance
 
 from ._inside import inside
 from ._timing import best, ratio, ratio_of_pairs
@@ -287,9 +286,7 @@ class OneOfTwoThreads:
 CRITERIA = {
     "FixedBudget": lambda: FixedBudget(10**9),
     "MinLabels": lambda: MinLabels(10**9),
-    "MaxVariance": lambda: MaxVariance(1e-300),
     "MovementBelow": lambda: MovementBelow(1e-300),
-    "Stopper | MaxVariance": lambda: Stopper(1e-300) | MaxVariance(1e-300),
     "Stopper & MinLabels": lambda: Stopper(1e-300) & MinLabels(10**9),
     "Stopper | FixedBudget": lambda: Stopper(1e-300) | FixedBudget(10**9),
     "Stopper | MovementBelow": lambda: Stopper(1e-300) | MovementBelow(1e-300),

@@ -1,20 +1,11 @@
-"""Deferred looks: what a bound costs with them, beside the tracker that follows the median."""
+"""Deferred looks: what a bound costs with them, in streams of every kind."""
 
 import numpy as np
 
 from ._inside import inside
-from ._timing import best, ratio
+from ._timing import best
 
-Rule, Streams, stopping_times = (
-    inside(name, "fastal._core.rule", "fastal._core.rule2")
-    for name in ("Rule", "Streams", "stopping_times")
-)
-# until 0.2
-RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
-RuleBatch, CompiledRule = (
-    inside(name, "fastal._core.batch", "fastal._core.rule")
-    for name in ("RuleBatch", "CompiledRule")
-)
+Rule = inside("Rule", "fastal._core.rule")  # since 0.3
 
 RUNS = ("runs", 1e-3, 0, False, True, 0)
 LENGTHS = [50, 1000, 10_000]
@@ -66,13 +57,12 @@ def _pushes(push_of, values):
 class Push:
     """Nanoseconds a push from Python, of all bounds of a stream, in the order they come."""
 
-    params = (["looks", "tracker", "list"], list(_streams(2)), LENGTHS)
+    params = (["looks", "list"], list(_streams(2)), LENGTHS)
     param_names = ("implementation", "stream", "bounds")
 
     def setup(self, implementation, stream, bounds):
         push_of = {
             "looks": lambda: Rule(RUNS).push,
-            "tracker": lambda: RunsTracker(1e-3, fall=True).stopped_after,
             "list": lambda: [].append,
         }[implementation]
         push_of()
@@ -93,35 +83,3 @@ def track_push_of_a_combination():
 
 
 track_push_of_a_combination.unit = "ns"
-
-
-class Many:
-    """A round over many live streams, and histories in one call, over what they took in 0.2."""
-
-    params = ([(100_000, 50), (25_000, 200), (5_000, 1_000)],)
-    param_names = ("streams, bounds",)
-    timeout = 300
-
-    def setup(self, size):
-        n_streams, n = size
-        self.values = np.random.default_rng(0).standard_normal((n, n_streams))
-        self.where = np.ones(n_streams, dtype=np.uint8)
-        self.stopped = np.empty(n_streams, dtype=np.uint8)
-        Rule(RUNS)
-        self.like = CompiledRule(None, RunsTracker(1e-3, fall=True))
-
-    def _rounds(self, streams):
-        for values in self.values:
-            streams.push(values, self.where, self.stopped)
-
-    def track_streams_over_a_batch(self, size):
-        """At most 0.4."""
-        n = size[0]
-        return ratio(
-            lambda: self._rounds(Streams(Rule(RUNS), n)),
-            lambda: self._rounds(RuleBatch(n, self.like)),
-            rounds=1,
-        )
-
-
-Many.track_streams_over_a_batch.unit = "ratio"

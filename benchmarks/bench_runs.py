@@ -1,4 +1,4 @@
-"""The runs test: distribution, test and tracker, beside the slow twins and statsmodels."""
+"""The runs test: distribution, test and rule, beside the slow twins and statsmodels."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,10 @@ from fastal.runs import RunsDistribution
 from ._inside import inside
 from ._timing import best, ratio
 
-RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
+Rule = inside("Rule", "fastal._core.rule")  # since 0.3
+
+# At a level that nothing here reaches: after a stop there is nothing to decide.
+RUNS = ("runs", 1e-12, 0, False, False, 0)
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None
@@ -26,28 +29,28 @@ def _values(n):
     return np.random.default_rng(0).standard_normal(n)
 
 
-def _tracker(n, alpha=1e-3):
-    tracker = RunsTracker(alpha)
-    tracker.extend(_values(n), np.empty(n, dtype=np.uint8))
-    return tracker
+def _extended(values):
+    rule = Rule(RUNS)
+    rule.extend(values)
+    return rule
 
 
 class _Pushes:
     """Push a block of values after n others, from a fresh copy each time.
 
-    A tracker grows with every push. Making the copy and freeing it (milliseconds at 10^6 values)
+    A rule grows with every push. Making the copy and freeing it (milliseconds at 10^6 values)
     are kept out of the timed body.
     """
 
     def __init__(self, n, block=1000):
-        self.start = _tracker(n)
+        self.start = _extended(_values(n))
         self.values = np.random.default_rng(1).standard_normal(block).tolist()
 
     def prepare(self):
-        self.tracker = self.start.copy()
+        self.rule = self.start.copy()
 
     def body(self):
-        push = self.tracker.push
+        push = self.rule.push
         for value in self.values:
             push(value)
 
@@ -67,7 +70,7 @@ class Decision:
 
     params = (["fastal", "reference", "statsmodels"], [1_000, 1_000_000])
     param_names = ("implementation", "T")
-    number = 1  # a push changes the tracker: no repetition within a sample, no warm-up
+    number = 1  # a push changes the rule: no repetition within a sample, no warm-up
     warmup_time = 0
 
     def setup(self, implementation, T):
@@ -126,9 +129,9 @@ class EveryPrefix:
     param_names = ("implementation", "n")
 
     def setup(self, implementation, n):
-        x, out = _values(n), np.empty(n, dtype=np.uint8)
+        x = _values(n)
         bodies = {
-            "fastal": lambda: RunsTracker(1e-3).extend(x, out),
+            "fastal": lambda: _extended(x),
             "argsort": lambda: np.argsort(x, kind="stable"),
         }
         self.body = bodies[implementation]
@@ -143,8 +146,8 @@ class EveryPrefixRatio:
 
     def track_over_argsort(self, n):
         """At most 2.5."""
-        x, out = _values(n), np.empty(n, dtype=np.uint8)
-        return ratio(lambda: RunsTracker(1e-3).extend(x, out), lambda: np.argsort(x, kind="stable"))
+        x = _values(n)
+        return ratio(lambda: _extended(x), lambda: np.argsort(x, kind="stable"))
 
     track_over_argsort.unit = "ratio"
 
@@ -158,11 +161,8 @@ class TiedPrefixes:
     def track_over_random(self, kind, n):
         i = np.arange(n, dtype=float)
         kinds = {"equal": 0 * i, "alternating": i % 2, "sorted": i, "reversed": -i}
-        x, out = kinds.get(kind, i % 1000), np.empty(n, dtype=np.uint8)
-        random = _values(n)
-        return ratio(
-            lambda: RunsTracker(1e-3).extend(x, out), lambda: RunsTracker(1e-3).extend(random, out)
-        )
+        x, random = kinds.get(kind, i % 1000), _values(n)
+        return ratio(lambda: _extended(x), lambda: _extended(random))
 
     track_over_random.unit = "ratio"
 
@@ -229,11 +229,11 @@ class Accuracy:
 
 def track_bytes_a_value():
     """At most 64, at 2^20 values."""
-    return _tracker(2**20).nbytes / 2**20
+    return _extended(_values(2**20)).nbytes / 2**20
 
 
 track_bytes_a_value.unit = "bytes"
 
 
 def peakmem_a_million_values():
-    _tracker(2**20)
+    _extended(_values(2**20))

@@ -16,10 +16,9 @@ from fastal import (
 from ._inside import inside
 from ._timing import ratio, ratio_of_pairs
 
-# since 0.2
-MovementBelow, movement_left = (
-    inside(name, "fastal") for name in ("MovementBelow", "movement_left")
-)
+# since 0.3 under these names
+MovementBelow = inside("MovementBelow", "fastal")
+movement_left = inside("movement_left", "fastal.runs")
 
 BLOCK = 1000
 

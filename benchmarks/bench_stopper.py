@@ -11,14 +11,18 @@ import numpy as np
 import twins
 from numba import njit
 
-from fastal import Stopper, stopping_time
-from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
-from fastal.runs import false_stop_probability
+from fastal import FixedBudget, Stopper, stopping_time
+from fastal.bound import gp_kl
 
 from ._inside import inside
 from ._timing import best, ratio
 
-RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
+# until 0.2 in the module `fastal` itself
+false_stop_probability = inside("false_stop_probability", "fastal.runs", "fastal")
+# since 0.3
+Rule = inside("Rule", "fastal._core.rule")
+Streams = inside("Streams", "fastal", "fastal.stopping")
+jit_push, jit_reset = (inside(name, "fastal.jit") for name in ("push", "reset"))
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None
@@ -26,6 +30,8 @@ else:  # not in a try: a statsmodels without it is a failure to see
     from statsmodels.sandbox.stats.runs import runstest_1samp
 
 BLOCK = 1000
+
+NEVER = 1e-12  # a level that nothing here reaches: a push after a stop would do less
 
 
 def _values(n, seed=0):
@@ -43,41 +49,43 @@ def _after_a_thousand(prepare, body, rounds=25):
     return least / BLOCK
 
 
+def _criterion_seconds(start, n=BLOCK):
+    """Return the seconds of a push, of a thousand after n bounds."""
+    start.extend(_values(n))
+    values = _values(BLOCK, 1).tolist()
+
+    def body(criterion):
+        push = criterion.push
+        for value in values:
+            push(value)
+
+    return _after_a_thousand(start.copy, body)
+
+
 def _push_seconds():
-    start = Stopper(noise=0.01)
-    start.extend(_values(BLOCK))
+    return _criterion_seconds(Stopper(NEVER))
+
+
+def _append_seconds():
     values = _values(BLOCK, 1).tolist()
 
-    def body(stopper):
-        push = stopper.push
+    def body(bounds):
+        append = bounds.append
         for value in values:
-            push(value)
+            append(value)
 
-    return _after_a_thousand(start.copy, body)
-
-
-def _tracker_seconds():
-    start = RunsTracker()
-    start.extend(_values(BLOCK), np.empty(BLOCK, dtype=np.uint8))
-    values = _values(BLOCK, 1).tolist()
-
-    def body(tracker):
-        push = tracker.push
-        for value in values:
-            push(value)
-
-    return _after_a_thousand(start.copy, body)
+    return _after_a_thousand(lambda: _values(BLOCK).tolist(), body)
 
 
-def _update_seconds():
-    start = Stopper(noise=0.01)
+def _bound_and_push_seconds():
+    start = Stopper(NEVER)
     start.extend(_values(BLOCK) ** 2)
     labels = _values(BLOCK, 1).tolist()
 
     def body(stopper):
-        update = stopper.update
+        push = stopper.push
         for y in labels:
-            update(0.1, 0.5, y)
+            push(gp_kl(0.1, 0.5, y, 0.01))
 
     return _after_a_thousand(start.copy, body)
 
@@ -85,7 +93,7 @@ def _update_seconds():
 class Decision:
     """A decision after a thousand bounds: a thousand times for fastal, once for the others."""
 
-    params = (["push", "update", "reference", "statsmodels"],)
+    params = (["push", "bound and push", "reference", "statsmodels"],)
     param_names = ("implementation",)
     number = 1  # a push changes the state
     warmup_time = 0
@@ -94,11 +102,11 @@ class Decision:
         if implementation == "statsmodels" and runstest_1samp is None:
             raise NotImplementedError("statsmodels is not installed")
         x, labels = _values(BLOCK), _values(BLOCK, 1).tolist()
-        stopper = Stopper(noise=0.01)
+        stopper = Stopper(NEVER)
         stopper.extend(x)
         self.body = {
             "push": lambda: [stopper.push(value) for value in labels],
-            "update": lambda: [stopper.update(0.1, 0.5, y) for y in labels],
+            "bound and push": lambda: [stopper.push(gp_kl(0.1, 0.5, y, 0.01)) for y in labels],
             "reference": lambda: twins.runs_test(x, alternative="less") <= 1e-3,
             "statsmodels": lambda: runstest_1samp(x)[1] <= 1e-3,
         }[implementation]
@@ -120,20 +128,57 @@ class Push:
     track_statsmodels_over_push.unit = "ratio"
 
 
-def track_push_over_the_tracker():
-    """At most 2."""
-    return _push_seconds() / _tracker_seconds()
+# What is pushed from Python; none of them stops.
+PUSHED = {
+    "Stopper": lambda: Stopper(NEVER),
+    "Stopper | FixedBudget": lambda: Stopper(NEVER) | FixedBudget(10**9),
+}
 
 
-track_push_over_the_tracker.unit = "ratio"
+class PushFromPython:
+    """A push of a thousand in a loop, after so many bounds."""
+
+    params = (list(PUSHED), [50, 1_000, 10_000])
+    param_names = ("criterion", "bounds")
+
+    def track_push_over_append(self, criterion, bounds):
+        """About 3 for a Stopper, over `list.append` in the same loop."""
+        return _criterion_seconds(PUSHED[criterion](), bounds) / _append_seconds()
+
+    track_push_over_append.unit = "ratio"
+
+    def track_nanoseconds_a_push(self, criterion, bounds):
+        """Below 500."""
+        return 1e9 * _criterion_seconds(PUSHED[criterion](), bounds)
+
+    track_nanoseconds_a_push.unit = "ns"
 
 
-def track_update_over_push():
+def track_push_of_a_short_combination():
+    """Below 500 ns: `Stopper() | FixedBudget(200)` up to its stop at 200 bounds."""
+    values = _values(200).tolist()
+    rule = Stopper(NEVER) | FixedBudget(200)
+
+    def call():
+        push = rule.reset().push
+        for value in values:
+            push(value)
+
+    return 1e9 * best(call) / len(values)
+
+
+track_push_of_a_short_combination.unit = "ns"
+
+
+def track_bound_and_push_over_push():
     """At most 4."""
-    return _update_seconds() / _push_seconds()
+    return _bound_and_push_seconds() / _push_seconds()
 
 
-track_update_over_push.unit = "ratio"
+track_bound_and_push_over_push.unit = "ratio"
+
+
+RUNS = ("runs", NEVER, 0, False, True, 0)  # of a Stopper
 
 
 class Histories:
@@ -174,61 +219,86 @@ class HistoriesRatio:
     track_one_thread_over_two.unit = "ratio"
 
 
-@njit
-def _push_all(handle, values):
-    stopped = False
-    for value in values:
-        stopped = stopper_push(handle, value)
-    return stopped
-
-
 def track_compiled_push_over_the_c_loop():
     """At most 1.3: a thousand bounds from empty."""
-    values, out = _values(BLOCK), np.empty(BLOCK, dtype=np.uint8)
-    handle, tracker = stopper_new(1e-3), RunsTracker()
+    values, streams = _values(BLOCK), Streams(Stopper(NEVER), 1)
+    handle, rule = streams.handle, Rule(RUNS)
 
-    def compiled():
-        stopper_reset(handle)
-        _push_all(handle, values)
+    @njit
+    def push_all(handle, values):
+        jit_reset(handle, 0)
+        stopped = False
+        for value in values:
+            stopped = jit_push(handle, 0, value)
+        return stopped
 
     def plain():
-        tracker.reset()
-        tracker.extend(values, out)
+        rule.reset()
+        rule.extend(values)
 
-    try:
-        return ratio(compiled, plain)
-    finally:
-        stopper_free(handle)
+    return ratio(lambda: push_all(handle, values), plain)
 
 
 track_compiled_push_over_the_c_loop.unit = "ratio"
 
 
 class LockStep:
-    params = (["StopperBatch", "Stoppers"], [1_000])
+    params = (["Streams", "Stoppers"], [1_000])
     param_names = ("implementation", "streams")
     number = 1  # a push changes the state
     warmup_time = 0
 
     def setup(self, implementation, streams):
-        self.batch = StopperBatch(streams)
+        self.streams = Streams(Stopper(), streams)
         self.stoppers = [Stopper() for _ in range(streams)]
         self.rows = itertools.cycle(_values(100 * streams).reshape(100, streams))
 
     def time_push(self, implementation, streams):
         row = next(self.rows)
-        if implementation == "StopperBatch":
-            self.batch.push(row)
+        if implementation == "Streams":
+            self.streams.push(row)
         else:
             for stopper, value in zip(self.stoppers, row.tolist(), strict=True):
                 stopper.push(value)
 
 
+class Many:
+    """Rounds over many live streams, which all get a bound."""
+
+    params = ([(5_000, 1_000), (25_000, 200), (100_000, 50)],)
+    param_names = ("streams, bounds",)
+    timeout = 300
+
+    def setup(self, size):
+        n_streams, n = size
+        self.values = np.random.default_rng(0).standard_normal((n, n_streams))
+
+    def _seconds(self, criterion):
+        def rounds():
+            streams = Streams(criterion, self.values.shape[1])
+            for values in self.values:
+                streams.push(values)
+
+        return best(rounds, rounds=2)
+
+    def track_nanoseconds_a_bound(self, size):
+        """`Streams(Stopper(), n).push`."""
+        return 1e9 * self._seconds(Stopper()) / self.values.size
+
+    track_nanoseconds_a_bound.unit = "ns"
+
+    def track_nanoseconds_a_bound_of_a_combination(self, size):
+        """`Streams(Stopper() | FixedBudget(200), n).push`."""
+        return 1e9 * self._seconds(Stopper() | FixedBudget(200)) / self.values.size
+
+    track_nanoseconds_a_bound_of_a_combination.unit = "ns"
+
+
 def track_bytes_a_bound():
     """At most 72, at 2^20 bounds."""
-    stopper = Stopper()
+    stopper = Stopper(NEVER)
     stopper.extend(_values(2**20))
-    return stopper._tracker.nbytes / 2**20
+    return stopper._rule.nbytes / 2**20
 
 
 track_bytes_a_bound.unit = "bytes"
@@ -252,32 +322,13 @@ track_first_push_over_import_numpy.unit = "ratio"
 class FalseStopsOfOptions:
     """What each option does to the chance of stopping within 100 random bounds."""
 
-    params = (
-        [
-            "plain",
-            "fall=0",
-            "patience=3",
-            "min_bounds=30",
-            "window=50",
-            "window=30",
-            "normal",
-            "two-sided",
-        ],
-        [20_000, 400_000],
-    )
+    params = (["plain", "fall=False", "normal"], [20_000, 400_000])
     param_names = ("option", "streams")
 
     def track_percent_stopped(self, option, streams):
-        name, _, value = option.partition("=")
-        settings = {name: int(value)} if value else {}
-        if name == "fall":
-            settings = {"fall": False}
-        if option == "normal":
-            settings = {"method": option}
-        elif option == "two-sided":
-            settings = {"alternative": option}
+        settings = {"fall=False": {"fall": False}, "normal": {"method": "normal"}}
         x = np.random.default_rng(21).random((streams, 100))
-        return 100 * (stopping_time(x, 1e-3, **settings) > 0).mean()
+        return 100 * (stopping_time(x, 1e-3, **settings.get(option, {})) > 0).mean()
 
     track_percent_stopped.unit = "percent"
 

@@ -116,7 +116,8 @@ def decisions(limits: Limits) -> Iterator[Row]:
         statsmodels, "statsmodels", 700, limits.call, "empty call",
     )  # fmt: skip
     yield Row(
-        "bound and decision of a label, `Stopper.update`", bench_stopper._update_seconds(),
+        "bound and decision of a label, `stopper.push(gp_kl(...))`",
+        bench_stopper._bound_and_push_seconds(),
         best(by_hand), "NumPy and statsmodels", None, limits.call, "empty call",
     )  # fmt: skip
     yield Row(
