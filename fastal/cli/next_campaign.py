@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastal.cli.sheet import Sheet
 
 # What a saved criterion knows of its stop.
-STOP = ("stopped_at", "left", "level", "evidence")
+STOP = ("stops", "stop")
 
 
 class Campaign(NamedTuple):
@@ -157,7 +157,7 @@ def resume(path: str, state: State, sheet: Sheet, share: float, seed: int) -> Ca
             learner = ActiveLearner.from_dict(_with_share(saved, share), X[:n_known])
         old = dict(zip(_rows(saved["indices"], n_known), saved["labels"], strict=True))
         old_skipped, stop = _rows(saved["skipped"], n_known), saved["criterion"]
-        was_stopped = _is_stop(stop, share)
+        saved_share, was_stopped = stop["settings"]["share"], _is_stop(stop, share)
         refitted = bool(saved["refits"]["fits"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"--state: {path} is damaged: {error}") from None
@@ -171,8 +171,8 @@ def resume(path: str, state: State, sheet: Sheet, share: float, seed: int) -> Ca
             "their place if they do not count"
         )
     notes = new.notes(sheet, pool, n_known)
-    if stop["share"] != share:
-        notes.append(f"the share is {100 * share:g} % now, and was {100 * stop['share']:g} %")
+    if saved_share != share:
+        notes.append(f"the share is {100 * share:g} % now, and was {100 * saved_share:g} %")
     if not (same_columns and refitted) or new.dropped or new.back:
         # no learner forgets a label: all of them anew, in the same order
         rows = [i for i in old if i not in new.dropped] + new.labelled
@@ -247,20 +247,21 @@ def _rows(values: Any, n: int) -> list[int]:
     return list(values)
 
 
-def _is_stop(stopper: dict[str, Any], share: float) -> bool:
+def _is_stop(criterion: dict[str, Any], share: float) -> bool:
     """Return whether a saved criterion has stopped, and would have with this share as well."""
-    return stopper["stopped_at"] is not None and stopper["evidence"][0] <= share
+    stop = criterion["stop"]
+    return stop is not None and stop["numbers"]["left"] <= share
 
 
 def _with_share(saved: dict[str, Any], share: float) -> dict[str, Any]:
     """Return a saved learner that asks for another share; a stop at a larger one is none."""
-    stopper = saved["criterion"]
-    if stopper["share"] == share:
+    criterion = saved["criterion"]
+    if criterion["settings"]["share"] == share:
         return saved
-    stopper = stopper | {"share": share}
-    if not _is_stop(stopper, share):
-        stopper |= dict.fromkeys(STOP)
-    return saved | {"criterion": stopper}
+    criterion = criterion | {"settings": criterion["settings"] | {"share": share}}
+    if not _is_stop(criterion, share):
+        criterion |= {"stops": [0] * len(criterion["stops"]), "stop": None}
+    return saved | {"criterion": criterion}
 
 
 def _with_stop(learner: ActiveLearner, stop: dict[str, Any], X: Array) -> ActiveLearner:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fastal.cli.sheet import Sheet
 
-KIND, VERSION = "fastal next", 1
+KIND, VERSION = "fastal next", 2
 
 KEYS = {
     "target": str,
@@ -159,6 +159,12 @@ def read_state(path: str) -> State | None:
         found = None
     if not isinstance(found, dict) or found.get("kind") != KIND:
         raise UserError(f"--state: {path} is no state of fastal next; it is left as it is")
+    if found.get("version") == 1:
+        raise UserError(
+            f"--state: {path} was written by fastal 0.1 or 0.2, whose states this version cannot "
+            "read: begin anew with another --state FILE, the labels are in the table (--order "
+            "COLUMN says in which order they came)"
+        )
     if found.get("version") != VERSION:
         raise UserError(
             f"--state: {path} is of version {short_repr(found.get('version'))}, this program knows "

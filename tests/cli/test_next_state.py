@@ -195,7 +195,11 @@ def test_another_campaign_is_refused(make, tmp_path, state, capsys):
         ("", "is no state of fastal next"),
         ("[1]", "is no state of fastal next"),
         ('{"kind": "fastal next", "version": 7}', "is of version 7"),
-        ('{"kind": "fastal next", "version": 1}', "is damaged"),
+        ('{"kind": "fastal next", "version": 2}', "is damaged"),
+        (
+            '{"kind": "fastal next", "version": 1}',
+            "was written by fastal 0.1 or 0.2, whose states this version cannot read: begin anew",
+        ),
     ],
 )
 def test_a_file_that_is_no_state_stays(make, state, capsys, text, message):
