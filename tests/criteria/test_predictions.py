@@ -13,19 +13,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import entropy
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score
 from sklearn.naive_bayes import GaussianNB
 
 import fastal
-from fastal import criteria
-from fastal.criteria.measures import cohen_kappa, entropies, error_gap
+from fastal import FixedBudget, MinLabels, criteria
+from fastal.criteria.measures import cohen_kappa, delta_f, entropies, error_gap, share_changed
 from fastal.criteria.predictions import (
+    ClassificationChange,
+    DeltaFScore,
     ErrorStability,
     MaxUncertainty,
     OverallUncertainty,
     StabilizingPredictions,
 )
-from fastal.stopping.budget import FixedBudget, MinLabels
 from fastal.stopping.criterion import Criterion
 
 rng = np.random.default_rng(7)
@@ -193,22 +194,30 @@ def test_stabilizing_predictions_by_hand():
 
 def test_uncertainties_by_hand():
     pools = [[0.5, 0.25], [0.25, 0.75], [0.25, 1.0], [1.0]]
-    quarter = math.log(4) - 0.75 * math.log(3)  # entropy of (1/4, 3/4)
-    overall, largest = OverallUncertainty(0.3), MaxUncertainty(0.3)
+    quarter = 2 - 0.75 * math.log2(3)  # entropy of (1/4, 3/4), over log 2
+    overall, largest = OverallUncertainty(0.43), MaxUncertainty(0.43)
     assert [overall.update(p) for p in pools] == [False, False, True, True]
     assert [largest.update(p) for p in pools] == [False, False, False, True]
     np.testing.assert_allclose(
-        overall.history, [(math.log(2) + quarter) / 2, quarter, quarter / 2, 0.0], rtol=1e-15
+        overall.history, [(1 + quarter) / 2, quarter, quarter / 2, 0.0], rtol=1e-15
     )
-    np.testing.assert_allclose(largest.history, [math.log(2), quarter, quarter, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(largest.history, [1.0, quarter, quarter, 0.0], rtol=1e-15)
     rows = [np.c_[1 - np.array(p), p] for p in pools]
-    assert stop_of(OverallUncertainty(0.3), rows) == 3
-    assert stop_of(MaxUncertainty(0.3), rows) == 4
-    # below, not at
-    half = [[0.5, 0.5]]
+    assert stop_of(OverallUncertainty(0.43), rows) == 3
+    assert stop_of(MaxUncertainty(0.43), rows) == 4
+    # three classes at most log 3, however they are written
+    third = [np.full((2, 3), 1 / 3)]
     for kind in (OverallUncertainty, MaxUncertainty):
-        assert stop_of(kind(math.log(2)), half) is None
-        assert stop_of(kind(np.nextafter(math.log(2), 1)), half) == 1
+        criterion = kind()
+        criterion.update(third[0])
+        np.testing.assert_allclose(criterion.history, [1.0], rtol=1e-15)
+        assert criterion.history[0] <= 1.0
+    assert (OverallUncertainty().threshold, MaxUncertainty().threshold) == (0.05, 0.1)
+    # below, not at
+    one = entropies([0.25])[0] / math.log(2)
+    for kind in (OverallUncertainty, MaxUncertainty):
+        assert stop_of(kind(one), [[0.25]]) is None
+        assert stop_of(kind(np.nextafter(one, 1)), [[0.25]]) == 1
         assert kind(0.25).push(0.25) is False
         assert kind(0.25).push(np.nextafter(0.25, 0)) is True
 
@@ -218,7 +227,7 @@ def test_error_stability_by_hand():
     kls = [(1 + u) * math.log1p(u) - u for u in (3.0, 1.0, 0.15)]
     criterion = ErrorStability(0.06)
     assert [criterion.push(kl) for kl in kls] == [False, False, True]  # 1, 1/3, 1/20
-    assert criterion.reason == "error bound relative to the first (0.05) is at most 0.06"
+    assert criterion.verdict.reason == "error bound relative to the first (0.05) is at most 0.06"
     assert ErrorStability(0.049).extend(kls) is None
     assert ErrorStability(0.34).extend(kls) == 2
     # at most, and the larger direction counts
@@ -248,10 +257,111 @@ def test_what_a_real_classifier_gives():
         if before is not None:
             kappas.append(cohen_kappa_score(before, predicted))
         before = predicted
-        means.append(entropy(p, axis=1).mean())
+        means.append(entropy(p, axis=1).mean() / math.log(2))
     np.testing.assert_allclose(criterion.history, kappas, rtol=1e-13)
     np.testing.assert_allclose(uncertainty.history, means, rtol=1e-12)
     assert criterion.history[-3:].mean() > 0.9
+
+
+def test_classification_change_by_hand():
+    # Zhu, Wang & Hovy (2008): no predicted class is another one than before
+    assert share_changed([0, 0, 1, 1], [0, 1, 1, 1]) == 0.25
+    criterion = ClassificationChange()
+    models = [[0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1], [0, 1, 1]]
+    assert [criterion.update(model) for model in models] == [False] * 3 + [True] * 2
+    np.testing.assert_array_equal(criterion.history, [math.nan, 1 / 3, 1 / 3, 0.0, 1 / 3])
+    assert criterion.stopped_at == 4
+    assert criterion.verdict.reason == "share of predictions that changed (0) is at most 0"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "change"),
+    # Altschuler & Bloodgood (2019): 1 - 2 a / (2 a + b + c)
+    [
+        ([0, 0, 1, 1], [0, 1, 1, 1], 1 - 4 / 5),  # a = 2, c = 1
+        ([1, 1, 0], [0, 1, 1], 1 - 2 / 4),  # a = b = c = 1
+        ([0, 0], [1, 1], 1.0),
+        ([1, 1], [1, 1], 0.0),
+        (["no", "yes"], ["no", "yes"], 0.0),
+        ([True, False, True], [True, True, True], 1 - 4 / 5),
+        # three classes: 1 - 2 / 3 for 0 and 1, and 0 for 2
+        ([0, 0, 1, 2], [0, 1, 1, 2], (1 / 3 + 1 / 3 + 0) / 3),
+    ],
+)
+def test_predicted_change_of_the_f_score_by_hand(before, now, change):
+    assert delta_f(before, now) == pytest.approx(change, rel=1e-15)
+    assert delta_f(now, before) == delta_f(before, now)
+
+
+def test_predicted_change_is_that_of_scikit_learns_f_score():
+    for _ in range(50):
+        n, k = rng.integers(2, 60), rng.integers(2, 6)
+        a = rng.integers(0, k, n)
+        b = np.where(rng.random(n) < 0.7, a, rng.integers(0, k, n))
+        classes = np.union1d(a, b)
+        if len(classes) == 2:
+            wanted = f1_score(a, b, pos_label=classes[1])
+        else:
+            wanted = f1_score(a, b, average="macro")
+        assert delta_f(a, b) == pytest.approx(1 - wanted, abs=1e-14)
+
+
+def test_delta_f_score_by_hand():
+    # 0.2, 0, 0, then 1/3: means of three 1/15 and 1/9
+    models = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 0]]
+    criterion = DeltaFScore(0.1)
+    assert [criterion.update(model) for model in models] == [False] * 3 + [True] * 2
+    assert criterion.stopped_at == 4
+    assert stop_of(DeltaFScore(0.06), models) is None
+    assert stop_of(DeltaFScore(0.06, window=1), models) == 3
+    assert DeltaFScore(0.25, 1).push(0.25) is False  # below, not at
+    assert DeltaFScore(0.25, 1).push(np.nextafter(0.25, 0)) is True
+    assert criterion.verdict.reason == (
+        "mean predicted change of the F-score of the last 3 steps (0.06667) is below 0.1"
+    )
+
+
+class Campaign:
+    """What a criterion sees of a campaign: a classifier whose predictions come from a list."""
+
+    def __init__(self, models):
+        self.models, self.points, self.model = models, np.zeros((len(models[0]), 1)), self
+        self.batch_ends, self.t = True, -1
+
+    def predict_proba(self, X):
+        raise AssertionError
+
+    def predict(self, X):
+        return self.models[self.t]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("kind", [StabilizingPredictions, ClassificationChange, DeltaFScore])
+def test_a_campaign_is_looked_at_after_each_so_many_labels(kind, every):
+    settings = {} if kind is ClassificationChange else {"window": 2}
+    criterion, told = kind(**settings, every=every), kind(**settings)
+    models = MODELS + MODELS[-1:] * 6
+    campaign = Campaign([model.tolist() for model in models])
+    for t, model in enumerate(models, 1):
+        campaign.t = t - 1
+        stop = criterion.see(campaign, 1.0)
+        if t % every == 0:
+            told.update(model)
+        assert stop is told.stopped
+    np.testing.assert_array_equal(criterion.history, told.history)
+    assert criterion.stopped_at == told.stopped_at * every
+    assert len(criterion) == len(models)
+    assert kind().every == 10
+
+
+def test_a_batch_that_passes_a_multiple_is_looked_at_at_its_end():
+    criterion = ClassificationChange(every=3)
+    campaign = Campaign([[0, 1]] * 12)
+    for t in range(12):
+        campaign.t, campaign.batch_ends = t, t % 4 == 3
+        criterion.see(campaign, 1.0)
+    assert len(criterion.history) == 3
+    assert criterion.stopped_at == 8
 
 
 # both forms ---------------------------------------------------------------------------------------
@@ -288,7 +398,7 @@ def test_stabilizing_predictions_forms_agree(models, cutoff, window):
     )
 
 
-@given(pools, st.floats(1e-3, 1.0))
+@given(pools, st.floats(1e-3, 0.999))
 def test_uncertainty_forms_agree(steps, threshold):
     for criterion, twin in (
         (OverallUncertainty, twins.overall_uncertainty_stop),
@@ -297,7 +407,9 @@ def test_uncertainty_forms_agree(steps, threshold):
         assert_agree(
             criterion(threshold),
             steps,
-            lambda part, twin=twin: twin([entropies(step) for step in part], threshold),
+            lambda part, twin=twin: twin(
+                [np.minimum(entropies(step) / math.log(2), 1.0) for step in part], threshold
+            ),
         )
 
 
@@ -331,8 +443,11 @@ EVERY = [
     (OverallUncertainty(0.4), POOLS),
     (MaxUncertainty(0.4), POOLS),
     (ErrorStability(0.1), KLS),
+    (ClassificationChange(), MODELS),
+    (DeltaFScore(0.1), MODELS),
+    (DeltaFScore(0.1, 2), [model == 0 for model in MODELS]),
 ]
-ONE_EACH = [EVERY[i] for i in (0, 4, 5, 6)]
+ONE_EACH = [EVERY[i] for i in (0, 4, 5, 6, 7, 8)]
 
 
 @pytest.mark.parametrize(("new", "steps"), EVERY)
@@ -358,10 +473,10 @@ def test_snapshots_continue_alike(new, steps, snapshot):
             first.update(step)
         twin = snapshot(first)
         assert type(twin) is type(new)
-        assert (repr(twin), twin.reason) == (repr(first), first.reason)
+        assert (repr(twin), twin.verdict.reason) == (repr(first), first.verdict.reason)
         assert [twin.update(step) for step in steps[cut:]] == stops[cut:]
         np.testing.assert_array_equal(twin.history, whole.history)
-        assert (twin.stopped_at, twin.reason) == (whole.stopped_at, whole.reason)
+        assert (twin.stopped_at, twin.verdict.reason) == (whole.stopped_at, whole.verdict.reason)
         assert len(first.history) == cut  # independent
 
 
@@ -376,23 +491,23 @@ def test_measures_may_be_pushed(new, steps):
     for measure in measures:
         pushed.push(measure)
     assert pushed.stopped_at == told.stopped_at - skipped
-    assert pushed.reason == told.reason
+    assert pushed.verdict.reason == told.verdict.reason
     assert new.copy().extend(measures) == pushed.stopped_at
     assert told.reset() is told
     assert (told.stopped, told.stopped_at, told.history.size) == (False, None, 0)
-    assert told.reason.startswith("no ")
+    assert told.verdict.reason.startswith("no ")
     assert told.extend(measures) == pushed.stopped_at
     # the reason stays that of the stop
-    said = pushed.reason
+    said = pushed.verdict.reason
     pushed.push(0.9)
     assert pushed.stopped
-    assert pushed.reason == said
+    assert pushed.verdict.reason == said
     # in company
     assert (new.copy() & MinLabels(len(measures))).extend(measures) == len(measures)
     either = new.copy() | FixedBudget(2)
     assert either.extend(measures) == 2
     twin = Criterion.from_dict(json.loads(json.dumps(either.to_dict(), allow_nan=False)))
-    assert (repr(twin), twin.reason) == (repr(either), either.reason)
+    assert (repr(twin), twin.verdict.reason) == (repr(either), either.verdict.reason)
 
 
 def test_predictions_after_a_pushed_agreement():
@@ -419,24 +534,33 @@ def test_the_callers_arrays_are_not_kept():
 
 def test_words():
     criterion = StabilizingPredictions()
-    assert repr(criterion) == "StabilizingPredictions(cutoff=0.99, window=3)"
-    assert criterion.reason == "no mean agreement of the last 3 steps yet"
+    assert repr(criterion) == "StabilizingPredictions()"
+    assert (
+        repr(StabilizingPredictions(0.9, every=1)) == "StabilizingPredictions(cutoff=0.9, every=1)"
+    )
+    assert criterion.verdict.reason == "no mean agreement of the last 3 steps yet"
     criterion.extend([0.5, 0.75, 1.0])
-    assert criterion.reason == "mean agreement of the last 3 steps (0.75) does not exceed 0.99"
-    assert str(criterion.verdict) == f"go on: {criterion.reason}"
+    assert (
+        criterion.verdict.reason == "mean agreement of the last 3 steps (0.75) does not exceed 0.99"
+    )
+    assert str(criterion.verdict) == f"go on: {criterion.verdict.reason}"
     criterion = OverallUncertainty(np.float32(0.25))
     assert repr(criterion) == "OverallUncertainty(threshold=0.25)"
     criterion.push(1)
-    assert criterion.reason == "mean entropy of the pool (1) is not below 0.25"
+    assert criterion.verdict.reason == (
+        "mean entropy of the pool, as a share of log k, (1) is not below 0.25"
+    )
     criterion = MaxUncertainty(0.25)
     criterion.push(0.125)
-    assert criterion.reason == "largest entropy of the pool (0.125) is below 0.25"
+    assert criterion.verdict.reason == (
+        "largest entropy of the pool, as a share of log k, (0.125) is below 0.25"
+    )
     assert criterion.verdict.stop is True
     criterion = ErrorStability(0.25)
     criterion.push(0.0)
-    assert criterion.reason == "no error bound relative to the first yet"
+    assert criterion.verdict.reason == "no error bound relative to the first yet"
     criterion.push(0.1)
-    assert criterion.reason == "error bound relative to the first (1) is above 0.25"
+    assert criterion.verdict.reason == "error bound relative to the first (1) is above 0.25"
 
 
 def test_public_names():
@@ -445,9 +569,11 @@ def test_public_names():
         "OverallUncertainty",
         "MaxUncertainty",
         "ErrorStability",
+        "ClassificationChange",
+        "DeltaFScore",
     ):
-        assert getattr(criteria, name) is getattr(fastal, name)
         assert name in dir(criteria)
+        assert name not in dir(fastal)
     assert all(hasattr(criteria, name) for name in dir(criteria))
 
 
@@ -461,8 +587,12 @@ def test_public_names():
         (lambda: StabilizingPredictions("x"), TypeError, "`cutoff` must be a real number"),
         (lambda: StabilizingPredictions(window=0), ValueError, "`window` must be at least 1, got 0"),
         (lambda: StabilizingPredictions(window=2.0), TypeError, "`window` must be an integer"),
-        (lambda: OverallUncertainty(0), ValueError, "`threshold` must be positive, got 0"),
-        (lambda: MaxUncertainty(math.nan), ValueError, "`threshold` must be finite, got nan"),
+        (lambda: OverallUncertainty(0), ValueError, r"`threshold` must be in \(0, 1\), got 0"),
+        (lambda: MaxUncertainty(math.nan), ValueError, r"`threshold` must be in \(0, 1\), got nan"),
+        (lambda: MaxUncertainty(every=0), ValueError, "`every` must be at least 1, got 0"),
+        (lambda: DeltaFScore(1), ValueError, r"`threshold` must be in \(0, 1\), got 1"),
+        (lambda: delta_f([1, 2], [1]), ValueError, "`b` must have 2 elements, got 1"),
+        (lambda: share_changed([1], ["x"]), TypeError, "`b` must be of dtype int64 as before"),
         (lambda: ErrorStability(1), ValueError, r"`threshold` must be in \(0, 1\), got 1"),
         (lambda: cohen_kappa([1, 2], [1]), ValueError, "`b` must have 2 elements, got 1"),
         (lambda: cohen_kappa([], []), ValueError, r"`a` must have shape \(n,\) with n >= 1"),
@@ -496,7 +626,7 @@ def test_bad_arguments(call, error, message):
         (0, lambda c: c.update([1, 2]), ValueError, "`predictions` must have 30 elements, got 2"),
         (0, lambda c: c.update(["a"] * 30), TypeError, "`predictions` must be of dtype int64 as"),
         (0, lambda c: c.update([None] * 30), TypeError, "`predictions` must hold texts, booleans"),
-        (1, lambda c: c.push(-0.1), ValueError, "`r` must not be negative, got -0.1"),
+        (1, lambda c: c.push(-0.1), ValueError, r"`r` must be in \[0, 1\], got -0.1"),
         (1, lambda c: c.update([[0.5, 0.6]]), ValueError, "`probabilities` must have rows that sum"),
         (1, lambda c: c.extend([0.5, "x"]), TypeError, "`values` must be a real number, got 'x'"),
         (2, lambda c: c.update([]), ValueError, r"`probabilities` must have shape"),
@@ -525,15 +655,23 @@ GOOD.update(["a", "a"])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cutoff": 2}, r"`state` is damaged: `cutoff` must be in \(0, 1\), got 2"),
-        ({"window": None}, "`state` is damaged: `window` must be an integer, got None"),
-        ({"history": None}, r"`state\['history'\]` must be a list, got None"),
+        ({"settings": {"cutoff": 2}}, r"`state` is damaged: `cutoff` must be in \(0, 1\), got 2"),
+        (
+            {"settings": {"window": None}},
+            "`state` is damaged: `window` must be an integer, got None",
+        ),
+        ({"settings": {"breadth": 1}}, "`state` is damaged: .*breadth"),
+        ({"history": None}, "`state` is damaged"),
         ({"history": [None, "x"]}, "`state` is damaged: `history` must be a real number, got 'x'"),
-        ({"history": [7.0]}, r"`state` is damaged: `history` must be in \[-1, 1\], got 7"),
+        ({"history": [None, 7.0]}, r"`state` is damaged: `history` must be in \[-1, 1\], got 7"),
+        ({"times": [1]}, "`state` is damaged"),
+        ({"times": [2, 1]}, "`state` is damaged: `times` must be at least 3, got 1"),
+        ({"seen": 1}, "`state` is damaged: `seen` must be at least 2, got 1"),
         ({"predictions": []}, "`state` is damaged: `predictions` must have shape"),
         ({"predictions": [None]}, "`state` is damaged: `predictions` must hold texts"),
-        ({"colour": 1}, "`state` has the unknown 'colour'"),
-        ({"version": 2}, "`state` must have version 1, got 2"),
+        ({"colour": 1}, "`state` .*has the unknown 'colour'"),
+        ({"version": 2}, "is a StabilizingPredictions of fastal 0.1 or 0.2"),
+        ({"version": 4}, "`state` must have version 3, got 4"),
         ({"kind": "ErrorStability"}, "must describe a StabilizingPredictions"),
     ],
 )
