@@ -294,14 +294,14 @@ def _more_than_asked(campaign: Campaign) -> list[tuple[str, str]]:
 
 def _why_not(campaign: Campaign) -> str:
     """Say why `MovementBelow` did not stop before the horizon."""
-    from fastal.stopping.verdict import percent
+    from fastal.stopping.verdict import asked, percent
 
     n, left = len(campaign.run.bounds), campaign.run.left
     if n <= FIRST_STOP:
         return f"no stop is possible before {FIRST_STOP} bounds, and there are {n}."
     return (
         f"one label before the end {percent(float(left[-2]))} of the movement was still to come "
-        f"({percent(campaign.chosen.setting)} asked)."
+        f"({asked(campaign.chosen.setting)})."
     )
 
 

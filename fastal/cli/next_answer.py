@@ -9,7 +9,7 @@ import numpy as np
 
 from fastal.learning.refit import next_refit
 from fastal.models.weak import LEAST_LABELS
-from fastal.stopping.verdict import percent
+from fastal.stopping.verdict import asked, percent, still_to_come
 
 if TYPE_CHECKING:
     from fastal.cli.next_campaign import Campaign
@@ -126,16 +126,16 @@ def _next_rows(campaign: Campaign, number: int, fitted: bool, seed: int) -> list
 def _sentence(campaign: Campaign, n_open: int, fitted: bool) -> str:
     """Say go on or stop, and why."""
     learner = campaign.learner
-    stopper, n = campaign.criterion, learner.n_labels
+    criterion, n = campaign.criterion, learner.n_labels
     if not n_open:
         return "stop: no rows are left to label."
-    asked = f"{100 * stopper.share:g} % asked"
-    if stopper.stopped:
-        then = _share(stopper.verdict.left)
+    wanted = asked(criterion.share)
+    if criterion.stopped:
+        then = _share(criterion.verdict.left)
         if campaign.was_stopped:
-            at = (stopper.stopped_at or 0) + learner.n_initial
-            return f"stop, as said after {at} labels: {then} was still to come then ({asked})."
-        return f"stop: {then} is still to come ({asked}), and {_two_fits(learner)} agree."
+            at = (criterion.stopped_at or 0) + learner.n_initial
+            return f"stop, as said after {at} labels: {then} was still to come then ({wanted})."
+        return f"stop: {then} is still to come ({wanted}), and {_two_fits(learner)} agree."
     if n < LEAST_LABELS:
         return f"go on: the first fit needs {LEAST_LABELS} labels, and there are {n}."
     if not fitted:
@@ -143,10 +143,10 @@ def _sentence(campaign: Campaign, n_open: int, fitted: bool) -> str:
     first = learner.n_initial + FIRST_LEFT + 1
     if n < first:
         return f"go on: no stop is possible before {first} labels, and there are {n}."
-    left = stopper.left
-    if left > stopper.share:
-        return f"go on: {percent(left)} is still to come ({asked})."
-    return f"go on: {percent(left)} is still to come ({asked}), but {_unconfirmed(learner)}."
+    left = criterion.left
+    if left > criterion.share:
+        return f"go on: {percent(left)} is still to come ({wanted})."
+    return f"go on: {percent(left)} is still to come ({wanted}), but {_unconfirmed(learner)}."
 
 
 def _share(left: float) -> str:
@@ -182,7 +182,6 @@ def _still(
     learner: ActiveLearner, n_open: int, fitted: bool, known: tuple[float, float, float, float]
 ) -> str:
     """Say what is still to come, and what that means."""
-    left, level, low, high = known
     first = learner.n_initial + FIRST_LEFT
     if not n_open:
         return "nothing: no rows are left"
@@ -190,22 +189,7 @@ def _still(
         return f"not known before {first} labels"
     if not fitted:
         return "not known while all labels are equal"
-    if left == 0:
-        return "nothing: the last labels did not move the model at all"
-    if math.isnan(level):
-        return "not known: no label has moved the model yet"
-    rest = "the last label" if n_open == 1 else f"the remaining {n_open} labels"
-    said = f"at most {percent(left)} of what all labels could move the model is left for {rest}"
-    if level >= 0.95:
-        said += "; a label now moves it as much as at the peak"
-    elif level > 0:
-        less = 1 / level
-        times = f"{less:.0f}" if less >= 9.95 else f"{less:.1f}"
-        times = times if less < 1e4 else "more than 10,000"
-        said += f"; a label now moves it {times} times less than at the peak"
-    if low < left < high:
-        said += f" (between {percent(low)} and {percent(high)} by the scatter of the last labels)"
-    return said
+    return still_to_come(*known, n_open)
 
 
 def _fit_warnings(learner: ActiveLearner) -> list[str]:

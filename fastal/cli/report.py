@@ -274,15 +274,16 @@ NUMBER = re.compile(r"\s*(?:[-+\u2212]?[0-9][0-9.,' \u202f]*(?:[eE][-+]?[0-9]+)?
 def _still(run: Run) -> list[str]:
     """Return the bounds with what is still to come and, with a test set, the errors."""
     from fastal.plotting.run import plot_run
+    from fastal.stopping.stopper import Stopper
 
     if not len(run.bounds):
         return []
-    upper = _axes(5.4 if hasattr(run.criterion, "p_value") else 4.6)
+    by_runs = isinstance(run.criterion, Stopper)
+    upper = _axes(5.4 if by_runs else 4.6)
     axes = [upper] if run.errors is None else [upper, _axes(3.4)]
     plot_run(run, axes)
     upper.set_title("", loc="left")  # the page has said it
     text = _left_in_words(run)
-    by_runs = hasattr(run.criterion, "p_value")
     caption = (
         "Above: how much each label moved the model (its bound), and the mean of the last ones. "
         f"{'In the middle' if by_runs else 'Below'}: how much of all movement is still to come, if "
@@ -306,13 +307,13 @@ def _still(run: Run) -> list[str]:
 def _left_in_words(run: Run) -> str:
     """Say how much is still to come, as the picture does."""
     from fastal.plotting.run import share_left
+    from fastal.stopping.verdict import percent
 
     left, stop = share_left(run), run.stopped_at
     when = f"After {run.n_labels} labels" if stop is None else f"At the stop, after {stop} labels,"
     if left != left:
         return f"{when} it is not known yet how much of all movement is still to come."
-    share = f"{100 * left:.2g} %" if left >= 0.001 else "less than 0.1 %"
-    return f"{when} {share} of all movement of the model is still to come."
+    return f"{when} {percent(left)} of all movement of the model is still to come."
 
 
 def _predictions(content: ReportContent, run: Run) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a criterion says, and why: the verdict, its sentences and its warnings, written here alone."""
+"""What a criterion says, and why: the verdict, its sentences and warnings, written here alone."""
 
 from __future__ import annotations
 
@@ -121,6 +121,26 @@ def times_less(level: float) -> str:
     return f"{times if less < 1e4 else 'more than 10,000'} times less than at the peak"
 
 
+def asked(share: float) -> str:
+    """Return the share that was asked for in words."""
+    return f"{100 * share:g} % asked"
+
+
+def still_to_come(left: float, level: float, low: float, high: float, n: int) -> str:
+    """Return what is still to come in the last n labels, and by the scatter of those before."""
+    if left == 0:
+        return "nothing: the last labels did not move the model at all"
+    if math.isnan(level):
+        return "not known: no label has moved the model yet"
+    rest = "the last label" if n == 1 else f"the remaining {n} labels"
+    said = f"at most {percent(left)} of what all labels could move the model is left for {rest}"
+    if level > 0:
+        said += f"; a label now moves it {times_less(level)}"
+    if low < left < high:
+        said += f" (between {percent(low)} and {percent(high)} by the scatter of the last labels)"
+    return said
+
+
 def p_text(p: float) -> str:
     """Return a p-value in words."""
     return f"p = {p:.1e}" if p < 1e-3 else f"p = {p:.2g}"
@@ -133,7 +153,7 @@ def unconfirmed(at_edge: bool) -> str:
     return "; the next fit must agree"
 
 
-# One function a rule: at the stop (True), now (False) ----------------------------------------------
+# One function a rule: at the stop (True), now (False) --------------------------------------------
 
 
 def own_verdict(bounds: NDArray[np.float64], stop: bool, doubt: str) -> Verdict:
@@ -208,7 +228,7 @@ def movement_verdict(
             amount = f"at most {amount}"
         reason = (
             f"{amount} of what {counted(horizon)} can move the model is still to come, if labels "
-            f"go on as the last {width} did ({100 * numbers['share']:g} % asked)"
+            f"go on as the last {width} did ({asked(numbers['share'])})"
         )
         if level > 0:
             reason += f"; a label now moves it {times_less(level)}"
@@ -241,7 +261,7 @@ def combined_verdict(
     return Verdict(at is not None, at or n, f" {word} ".join(reasons), tuple(warnings), numbers)
 
 
-# Warnings ------------------------------------------------------------------------------------------
+# Warnings ----------------------------------------------------------------------------------------
 
 FEWEST = 7  # bounds that show a trend
 

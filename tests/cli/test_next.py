@@ -209,7 +209,7 @@ def test_skipped_rows_are_left_out(make, capsys):
 
 def test_json_is_one_object(make, capsys):
     said = record(capsys, make(20))
-    wanted = {"stop", "answer", "movement_left", "left", "label_next", "warnings"}
+    wanted = {"stop", "answer", "still_to_come", "left", "label_next", "warnings"}
     assert wanted <= said.keys()
     assert record(capsys, make(0))["left"] is None
 

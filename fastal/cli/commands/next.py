@@ -424,7 +424,7 @@ def _record(
     return {
         "stop": said.stop,
         "answer": said.sentence,
-        "movement_left": said.still,
+        "still_to_come": said.still,
         "left": _number(said.left),
         "left_low": _number(said.low),
         "left_high": _number(said.high),
