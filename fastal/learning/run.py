@@ -15,14 +15,9 @@ from fastal._types import Array, Ints
 from fastal.learning.inputs import check_label, check_labels, check_test_set, check_threads
 from fastal.learning.learner import ActiveLearner
 from fastal.learning.refit import check_size
+from fastal.runs import ROUNDING, movement_left
 from fastal.stopping.combine import first_of
-from fastal.stopping.still import (
-    ROUNDING,
-    MovementBelow,
-    StillTrace,
-    movement_left,
-    window_means,
-)
+from fastal.stopping.still import MovementBelow, StillTrace, window_means
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import percent
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from fastal import _validation as check
 from fastal._types import Array, Ints
+from fastal.runs import movement_left
 from fastal.simulation.plan import draw_pools
 from fastal.simulation.scheduler import CHUNK_RUNS
-from fastal.stopping.still import movement_left
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from fastal import _validation as check
 if TYPE_CHECKING:
     from fastal.simulation.chunk import Chunk
 
-FORMAT = 3
+FORMAT = 4
 
 # "fast" in ASCII: tells this kind of file from other SQLite files.
 APPLICATION = 0x66617374

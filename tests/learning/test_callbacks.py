@@ -106,7 +106,9 @@ def test_two_threads_in_one_learner():
 
 
 def test_a_run_that_is_resumed_from_within():
-    run = learn(X, np.sin(X), gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), max_labels=5, seed=0)
+    run = learn(
+        X, np.sin(X), gp=GaussianProcess(1.0, 0.1), criterion=Stopper(), max_labels=5, seed=0
+    )
 
     def oracle(index, x):
         with pytest.raises(RuntimeError, match="the run is going on already"):
@@ -127,10 +129,12 @@ def test_a_run_that_is_resumed_from_within():
 class Interrupting(FixedBudget):
     """A criterion during whose work Ctrl-C comes, once."""
 
-    def after_label(self, campaign):
-        stopped = super().after_label(campaign)
-        if self._seen == 6 and not hasattr(self, "came"):
-            self.came = True
+    _came = False
+
+    def see(self, campaign, r):
+        stopped = super().see(campaign, r)
+        if len(self) == 6 and not self._came:
+            self._came = True
             raise KeyboardInterrupt
         return stopped
 
@@ -150,8 +154,10 @@ def test_a_label_that_was_told_survives_ctrl_c(gp):
     run = learner.run()
     assert run.indices.tolist() == told
     assert run.labels.tolist() == np.sin(X[told]).tolist()
+    assert len(learner.criterion) == len(learner.bounds)
     while learner.n_labels < 15:
         learner.tell(float(np.sin(X[learner.ask()])))
+        assert len(learner.criterion) == len(learner.bounds)
     assert len(set(learner.run().indices.tolist())) == 15
 
 

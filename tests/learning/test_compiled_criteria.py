@@ -1,7 +1,6 @@
 """Criteria inside the compiled loop: the same runs as when they are asked in Python."""
 
 import json
-import logging
 import pickle
 
 import numpy as np
@@ -10,6 +9,7 @@ from numba import config
 
 from fastal import (
     ActiveLearner,
+    Criterion,
     FixedBudget,
     GaussianProcess,
     MinLabels,
@@ -17,11 +17,9 @@ from fastal import (
     Stopper,
     learn,
     simulate,
-    stopping_time,
 )
-from fastal.criteria.experiments import CrossValidation, MaxVariance
-from fastal.stopping import criterion as protocol
-from fastal.stopping.criterion import Criterion
+from fastal.criteria import MaxVariance
+from fastal.stopping import Combination, Measured, first_of
 
 JIT = not config.DISABLE_JIT
 
@@ -31,13 +29,16 @@ GP = GaussianProcess(1.0, 0.01)
 SIZES = (120, 2_300) if JIT else (40,)
 
 CRITERIA = {
-    "variance": lambda: MaxVariance(0.25),
-    "either": lambda: Stopper() | MaxVariance(0.25),
-    "either and a budget": lambda: MaxVariance(1e-9) | FixedBudget(20) | Stopper(1e-300),
-    "both": lambda: MaxVariance(0.4) & MinLabels(15) & MovementBelow(0.3),
-    "nested": lambda: (FixedBudget(12) & MaxVariance(0.3)) | (Stopper() & MinLabels(30)),
-    "none stops": lambda: MaxVariance(1e-12),
+    "movement": lambda: MovementBelow(0.3),
+    "either": lambda: Stopper(0.01) | MovementBelow(0.2),
+    "either and a budget": lambda: MovementBelow(1e-9) | FixedBudget(20) | Stopper(1e-300),
+    "both": lambda: MovementBelow(0.4) & MinLabels(15) & Stopper(0.3),
+    "nested": lambda: (FixedBudget(12) & MovementBelow(0.5)) | (Stopper() & MinLabels(30)),
+    "none stops": lambda: Stopper(1e-300),
 }
+
+
+NEVER = MovementBelow(1e-9) | Stopper(1e-300)
 
 
 def _data(n, seed=0):
@@ -57,16 +58,14 @@ def _same(a, b):
 @pytest.fixture
 def steps(monkeypatch):
     """Count the labels that criteria see in Python."""
-    seen = []
-    for kind in (Criterion, MaxVariance):
-        if "after_label" in vars(kind) or kind is MaxVariance:
-            plain = kind.after_label
+    seen, plain = [], Criterion.see
 
-            def noted(self, campaign, plain=plain):
-                seen.append(type(self).__name__)
-                return plain(self, campaign)
+    def noted(self, campaign, r):
+        seen.append(type(self).__name__)
+        return plain(self, campaign, r)
 
-            monkeypatch.setattr(kind, "after_label", noted)
+    monkeypatch.setattr(Criterion, "see", noted)
+    monkeypatch.setattr(Combination, "see", noted)
     return seen
 
 
@@ -85,20 +84,26 @@ def test_compiled_and_asked_in_python(name, n, steps):
 @pytest.mark.skipif(not JIT, reason="the lazy kernels take minutes interpreted")
 @pytest.mark.parametrize("labels", [63, 64, 65, 80])
 def test_panels_that_are_left_to_threads(labels):
-    # with several threads a label waits for its panel before its variance is known
     X, y = _data(2_300)
     one, two = (
-        learn(X, y, gp=GP, criterion=MaxVariance(0.01), seed=1, max_labels=labels, threads=threads)
+        learn(X, y, gp=GP, criterion=NEVER, seed=1, max_labels=labels, threads=threads)
         for threads in (1, 2)
     )
     _same(one, two)
-    assert len(two.criterion.history) == labels - 1
+    assert len(two.criterion) == labels - 1
 
 
-@pytest.mark.parametrize("name", ["variance", "nested"])
-def test_resumed(name):
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        Stopper(0.01),
+        (FixedBudget(30) & Stopper(0.3)) | (Stopper(1e-4) & MinLabels(35)),
+        MaxVariance(0.4),
+    ],
+)
+def test_resumed(criterion):
     X, y = _data(100 if JIT else 30)
-    arguments = {"gp": GP, "criterion": CRITERIA[name](), "seed": 2}
+    arguments = {"gp": GP, "criterion": criterion, "seed": 2}
     whole = learn(X, y, max_labels=len(y) // 2, **arguments)
     parts = learn(X, y, max_labels=len(y) // 4, **arguments)
     if not parts.stopped:
@@ -114,7 +119,7 @@ def test_resumed(name):
 
 @pytest.mark.skipif(not JIT, reason="fits take minutes interpreted")
 @pytest.mark.parametrize("acquisition", ["max_variance", "random"])
-@pytest.mark.parametrize("name", ["variance", "either"])
+@pytest.mark.parametrize("name", ["movement", "either"])
 def test_with_fits_on_the_way(name, acquisition):
     X, y = _data(60)
     arguments = {"criterion": CRITERIA[name](), "seed": 3, "acquisition": acquisition}
@@ -151,32 +156,27 @@ def test_simulations_stop_where_the_finished_run_does(size):
         )
 
 
-def test_a_rule_that_asks_for_variances_takes_no_streams_of_bounds():
-    for criterion in (MaxVariance(0.1), Stopper() | MaxVariance(0.1)):
-        with pytest.raises(TypeError, match="must be a Stopper, a MovementBelow or a budget"):
-            stopping_time(np.ones(20), criterion=criterion)
-        with pytest.raises(TypeError, match="must be a Stopper, a MovementBelow or a budget"):
-            StopperBatch(2, criterion=criterion)
-
-
-@pytest.mark.parametrize("name", ["variance", "nested"])
+@pytest.mark.parametrize("name", ["movement", "nested"])
 def test_what_a_loop_has_is_no_state(name):
     X, _ = _data(40)
     learner = ActiveLearner(X, gp=GP, criterion=CRITERIA[name](), seed=0)
     criterion = learner.criterion
     before = json.dumps(criterion.to_dict())
-    rule = criterion.compiled_in(learner)
+    rule = criterion._compiled()
     assert rule.stopped_at == 0
     assert json.dumps(criterion.to_dict()) == before
     for copied in (criterion.copy(), pickle.loads(pickle.dumps(criterion))):
         assert json.dumps(copied.to_dict()) == before
-    criterion.has_run(learner)  # nothing was shown
-    assert json.dumps(criterion.to_dict()) == before
-    rule = criterion.compiled_in(learner)
     rule.lend()
     with pytest.raises(RuntimeError, match="another thread"):
         rule.lend()
+    with pytest.raises(RuntimeError, match="another thread"):
+        learner._run_compiled(X[:, 0], 10, 1)
+    with pytest.raises(RuntimeError, match="another thread"):  # still lent
+        criterion.push(1.0)
     rule.take_back()
+    assert learner._run_compiled(X[:, 0], 10, 1)
+    assert len(criterion) == 9
 
 
 @pytest.mark.skipif(not JIT, reason="the lazy kernels take minutes interpreted")
@@ -187,7 +187,7 @@ def test_ctrl_c_while_a_label_waits_for_its_panel(monkeypatch):
     monkeypatch.setattr(staged, "EARLY_ENTRIES", 0)  # lazy from the first label on
     X, y = _data(2_300)
     arguments = {"gp": GP, "seed": 1, "max_labels": 70, "threads": 2}
-    rule = MaxVariance(0.01) | Stopper(1e-300)
+    rule = NEVER
     whole = learn(X, y, criterion=rule, **arguments)
     calls, plain = [], LazySelection._complete_panel
 
@@ -202,52 +202,138 @@ def test_ctrl_c_while_a_label_waits_for_its_panel(monkeypatch):
         learn(X, y, criterion=rule, **arguments)
     run = info.value.run
     assert 1 < run.n_labels < 70
-    assert [len(part) for part in run.criterion.history] == [run.n_labels - 1] * 2
+    np.testing.assert_array_equal(run.criterion.bounds, run.bounds)
     _same(whole, run.resume())
 
 
 class Patient(Criterion):
-    """One of somebody's own."""
+    """One of somebody's own: several low bounds in a row."""
 
-    def __init__(self):
-        self._n = 0
+    def __init__(self, level=0.7, patience=3):
+        super().__init__(level=level, patience=patience)
 
-    def push(self, r):
-        self._n += 1
-        return self.stopped
-
-    def reset(self):
-        self._n = 0
-        return self
-
-    stopped_at = property(lambda self: 10 if self._n >= 10 else None)
-    reason = "ten"
+    def says_stop(self, bounds):
+        return len(bounds) >= self.patience and bounds[-self.patience :].max() < self.level
 
 
-def stepping_out(caplog):
-    """Messages of the log but those of what came of a run."""
-    return [record for record in caplog.records if "labels; " not in record.getMessage()]
+OWN = {
+    "alone": lambda: Patient(),
+    "or compiled": lambda: Patient() | FixedBudget(62),
+    "and compiled": lambda: Patient(1.0) & (MinLabels(61) | Stopper(1e-5)),
+    "and measured": lambda: Patient(1.0) & MaxVariance(0.2),
+}
 
 
-def test_criteria_that_step_out_say_so_once(caplog, monkeypatch):
-    monkeypatch.setattr(protocol, "_noted", set())
-    X, y = _data(30)
-    with caplog.at_level(logging.INFO, logger="fastal"):
-        learn(X, y, gp=GP, criterion=Stopper() | MaxVariance(0.1), seed=0)
-        assert stepping_out(caplog) == []
-        for _ in range(2):
-            assert learn(X, y, gp=GP, criterion=Patient() | Stopper(), seed=0).n_labels == 11
-            learn(X, y, gp=GP, criterion=CrossValidation(-9.0), seed=0, max_labels=12)
-        # whoever looks at each label has stepped out already
-        learn(X, y, gp=GP, criterion=MaxVariance(0.1), seed=0, on_label=lambda _: None)
-    said = stepping_out(caplog)
-    assert [record.levelname for record in said] == ["INFO", "INFO"]
-    assert [record.getMessage().split()[0] for record in said] == ["Patient", "CrossValidation"]
+@pytest.mark.parametrize("refit", [None, 1.3] if JIT else [None])
+@pytest.mark.parametrize("name", OWN)
+def test_a_criterion_of_ones_own_by_every_way(name, refit):
+    X, y = _data(90 if JIT else 40)
+    arguments = {"gp": GP, "seed": 5, "refit": refit, "initial": 5}
+    run = learn(X, y, criterion=OWN[name](), **arguments)
+    _same(run, learn(X, lambda i, _: y[i], criterion=OWN[name](), **arguments))
+    learner = ActiveLearner(X, criterion=OWN[name](), **arguments)
+    while not learner.finished:
+        learner.tell(y[learner.ask()])
+        if learner.n_labels == 12:
+            learner = ActiveLearner.from_dict(json.loads(json.dumps(learner.to_dict())), X)
+        if learner.n_labels == 17:
+            learner = pickle.loads(pickle.dumps(learner))
+    assert learner.labelled.tolist() == run.indices.tolist()
+    assert learner.criterion.stopped_at == run.criterion.stopped_at
+    if refit is None and name != "and measured" and JIT:
+        whole = OWN[name]()
+        assert run.stopped
+        assert whole.extend(run.bounds) == run.stopped_at - 5
+
+
+@pytest.mark.parametrize("refit", [None, 1.3] if JIT else [None])
+@pytest.mark.parametrize("name", OWN)
+def test_a_criterion_of_ones_own_in_simulations(name, refit):
+    X, y = _data(150 if JIT else 50)
+    arguments = {"gp": GP, "refit": refit, "initial": 5, "pool_size": 70 if JIT else 30}
+    how = {"n_runs": 3, "test": None, "seed": 1}
+    alone = simulate(X, y, criterion=OWN[name](), **arguments, **how)
+    beside = simulate(X, y, criteria=[OWN[name](), Stopper()], **arguments, **how)
+    assert alone.stopped_at.tolist() == beside.criteria_stops[:, 0].tolist()
+    del arguments["pool_size"]
+    for run, child in enumerate(np.random.SeedSequence(1).spawn(3)):
+        rows = alone.pool(run)
+        seed = int(child.generate_state(1)[0])
+        same = arguments | {"initial": np.arange(5), "seed": seed, "criterion": OWN[name]()}
+        one = learn(X[rows], y[rows], **same)
+        assert alone.stopped_at[run] == (one.stopped_at or -1)
+        assert alone.n_labels[run] == one.n_labels
+
+
+class Looks(Measured):
+    """Writes down when it is asked."""
+
+    def __init__(self, every=10, threshold=-1.0):
+        super().__init__(every=every, threshold=threshold)
+
+    def measure(self, campaign):
+        return float(campaign.n_labels)
+
+
+@pytest.mark.parametrize("whole", [Looks(), Looks() | Stopper(1e-300)])
+def test_what_is_measured_looks_where_a_batch_ends(whole):
+    X, y = _data(60)
+
+    def looks(*sizes):
+        learner = ActiveLearner(X, gp=GP, criterion=whole, seed=0, max_labels=50)
+        for size in sizes:
+            rows = learner.ask(size)
+            learner.tell(y[rows] if size > 1 else float(y[rows[0]]))
+        assert len(learner.criterion) == learner.n_labels - 1
+        return first_of(learner.criterion, Looks).history.tolist()
+
+    assert looks(*[1] * 50) == [11, 21, 31, 41]
+    assert looks(1, 7, 7, 7, 7) == [15, 22]
+    assert looks(8, 35, 1, 1, 1) == [43]
+    learner = ActiveLearner(X, gp=GP, criterion=whole, seed=0)
+    rows = learner.ask(12)
+    learner.tell([*y[rows[:-1]], None])  # the last one cannot be measured
+    assert first_of(learner.criterion, Looks).history.tolist() == [11]
+
+
+def test_an_error_in_a_criterion_loses_no_label():
+    class Fails(Criterion):
+        def __init__(self, at):
+            super().__init__(at=at)
+            self._failed = False
+
+        def says_stop(self, bounds):
+            if len(bounds) == self.at and not self._failed:
+                self._failed = True
+                raise ZeroDivisionError
+            return len(bounds) >= 20
+
+    class Unmeasured(Looks):
+        def measure(self, campaign):
+            if campaign.n_labels == 8:
+                raise ZeroDivisionError
+            return super().measure(campaign)
+
+    X, y = _data(40)
+    for rule in (
+        Fails(7),
+        Fails(7) | Stopper(1e-300),
+        Unmeasured(1) | FixedBudget(20),
+        FixedBudget(20) | Unmeasured(1),
+    ):
+        with pytest.raises(ZeroDivisionError) as info:
+            learn(X, y, gp=GP, criterion=rule, seed=0)
+        run = info.value.run
+        assert run.n_labels == 8
+        assert len(run.criterion) == len(run.bounds) == 7
+        longer = run.resume()
+        assert longer.stopped_at == 21
+        assert len(longer.criterion) == 20
 
 
 def test_ask_and_tell_is_the_same_as_the_loop():
     X, y = _data(40)
-    for make in (CRITERIA["variance"], CRITERIA["nested"]):
+    for make in (CRITERIA["movement"], CRITERIA["nested"]):
         run = learn(X, y, gp=GP, criterion=make(), seed=5)
         learner = ActiveLearner(X, gp=GP, criterion=make(), seed=5)
         while not learner.finished:
@@ -259,10 +345,12 @@ def test_ask_and_tell_is_the_same_as_the_loop():
     ("criterion", "acquisition", "said"),
     [
         (Stopper(), "max_variance", True),
-        (Stopper() | MaxVariance(0.1), "max_variance", True),
+        (Stopper() | FixedBudget(5), "max_variance", True),
+        (Stopper() | MaxVariance(0.1), "max_variance", False),
+        (Patient(), "max_variance", False),
         (Stopper(), lambda mean, var: var, False),
     ],
-    ids=["stopper", "combination", "callable"],
+    ids=["stopper", "combination", "measured", "own", "callable"],
 )
 def test_a_learner_says_whether_it_needs_python(criterion, acquisition, said):
     learner = ActiveLearner(

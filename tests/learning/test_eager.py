@@ -24,7 +24,7 @@ def test_who_leaves_changes_no_digit(n, kernel):
     X, y = problem(n)
     leaving, staying = selection(X, kernel), selection(X, kernel, all_means=True)
     for one in (leaving, staying):
-        one.run(y, n, Stopper(1e-300).compiled, False, 1)
+        one.run(y, n, Stopper(1e-300)._compiled(), False, 1)
     for name in ("labels", "y", "bounds", "residuals"):
         assert np.array_equal(getattr(leaving, name), getattr(staying, name)), name
     rows, others = (np.tril(one.factor_panels().reshape(-1, n)[:n]) for one in (leaving, staying))

@@ -376,7 +376,7 @@ def test_the_horizon_moves():
     run = learn(X, y, criterion=MovementBelow(0.01), max_labels=20, seed=0)
     assert run.criterion.verdict.horizon == 15
     assert run.resume(max_labels=30).criterion.verdict.horizon == 15  # told as it was at its stop
-    run = learn(X, y, criterion=MovementBelow(1e-9, window=14), max_labels=16, seed=0)
+    run = learn(X, y, criterion=MovementBelow(1e-9), max_labels=16, seed=0)
     assert not run.stopped
     assert run.resume(max_labels=24).criterion.verdict.horizon == 19
 

@@ -178,7 +178,7 @@ def test_kernels_refuse_a_state_that_would_be_written_behind(pool, damage):
         calls.append(lambda: selection_lazy.best(GP.prior.kind, 1.0, one.state))
         if damage != "no chunk":
             calls.append(lambda: selection_lazy.run(
-                GP.prior.kind, 1.0, 0.0, 0.1, one.state, y, one.order, 1, 300, 0, False, 257
+                GP.prior.kind, 1.0, 0.0, 0.1, one.state, y, one.order, 1, 300, 0, False
             )[1])  # fmt: skip
             calls.append(lambda: selection_lazy.complete_blocks(
                 GP.prior.kind, 1.0, state.Z, state.Zl, state.table, state.products, 200, 257, 0, N,

@@ -71,7 +71,7 @@ def test_without_a_test_set_a_run_ends_at_its_stop():
 
 CRITERIA = [
     Stopper(0.05),
-    Stopper(0.05, window=20),
+    Stopper(0.05, fall=False),
     MovementBelow(0.3),
     MovementBelow(0.3) | FixedBudget(25),
     MovementBelow(0.3) & MinLabels(40),
@@ -101,26 +101,13 @@ def test_measures_are_those_of_the_fit_of_the_moment(criterion):
 
 
 class Third(Criterion):
-    """Stops at the third bound, whatever it is; knows nothing of refits."""
+    """Says stop from the third bound on, whatever it is; with fits, where two of them agree."""
 
     def __init__(self):
-        self.n = 0
+        super().__init__()
 
-    def push(self, r):
-        self.n += 1
-        return self.n >= 3
-
-    def reset(self):
-        self.n = 0
-        return self
-
-    @property
-    def stopped_at(self):
-        return 3 if self.n >= 3 else None
-
-    @property
-    def reason(self):
-        return f"{self.n} bounds"
+    def says_stop(self, bounds):
+        return len(bounds) >= 3
 
 
 def test_a_criterion_of_ones_own():

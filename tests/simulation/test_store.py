@@ -216,7 +216,7 @@ def test_two_processes_share_a_store(store, undisturbed):
         ({"seed": 3}, "other settings: seed is 2 there, 3 here"),
         ({"pool_size": 12}, "max_labels is 15 there, 12 here; pool_size is 15 there, 12 here"),
         ({"gp": GaussianProcess(1.0, 0.01)}, "other settings: gp is"),
-        ({"criterion": Stopper(0.01)}, "other settings: stopper is"),
+        ({"criterion": Stopper(0.01)}, "other settings: criterion is"),
         ({"criteria": [FixedBudget(7)]}, "other settings: criteria is"),
         ({"criteria": []}, "other settings: criteria is"),
         ({"test": None}, "other settings: test is 'rest' there, None here"),
@@ -269,7 +269,7 @@ def test_another_format(store, monkeypatch):
     monkeypatch.setattr(store_module, "FORMAT", 0)
     study(3, store)
     monkeypatch.undo()
-    refused(store, "has format 0, this version of fastal reads and writes format 3")
+    refused(store, "has format 0, this version of fastal reads and writes format 4")
 
 
 def test_foreign_files(store):
