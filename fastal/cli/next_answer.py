@@ -81,8 +81,8 @@ def answer(campaign: Campaign, sheet: Sheet, number: int, seed: int) -> Answer:
     said = list(sheet.warnings)
     left = level = low = high = math.nan
     if fitted and n_open:
-        left, level = learner.criterion.left, learner.criterion.level
-        verdict = learner.criterion.verdict
+        criterion = campaign.criterion
+        left, level, verdict = criterion.left, criterion.level, criterion.verdict
         if not campaign.was_stopped:
             low, high = verdict.low, verdict.high
         said += verdict.warnings

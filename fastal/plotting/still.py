@@ -23,7 +23,8 @@ from fastal.plotting.panels import (
     width_of,
 )
 from fastal.plotting.style import ABOVE, BELOW, MEAN, OUTSIDE, STOP, require_matplotlib
-from fastal.stopping.still import ROUNDING, MovementBelow
+from fastal.runs.movement import ROUNDING
+from fastal.stopping.still import MovementBelow
 
 if TYPE_CHECKING:
     import os

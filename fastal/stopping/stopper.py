@@ -11,8 +11,8 @@ import numpy as np
 
 from fastal import _validation as check
 from fastal._core import distribution, levels
-from fastal._types import Array
 from fastal._options import METHODS
+from fastal._types import Array
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.still import movement_now
 from fastal.stopping.verdict import Verdict, left_warning, runs_verdict, stop_warnings
@@ -114,22 +114,14 @@ class Stopper(Criterion):
         if check.flag("sequential", self.sequential):
             if self.method == "normal":
                 raise ValueError("`method` must be exact where `sequential` is True, got 'normal'")
-            from fastal.runs import look_level
+            from fastal.runs.sequential import look_level
 
             end = 0 if self.horizon is None else check.count("horizon", self.horizon, 2)
             self._level = look_level(self.alpha, self.horizon, fall=fall)
             method = METHODS["exact"]
         elif self.horizon is not None:
             raise ValueError(f"`horizon` needs sequential=True, got {self.horizon!r}")
-        return "runs", self._level, method, self._falls, fall, end
-
-    @property
-    def _falls(self) -> bool:
-        """Whether the level falls with the number of bounds."""
-        return bool(self.sequential) and self.horizon is None
-
-    def _level_at(self, n: int) -> float:
-        return levels.level_of(self._level, n) if self._falls else self._level
+        return "runs", self._level, method, _falls(self), fall, end
 
     def _allow_fits(self) -> None:
         if self.sequential:
@@ -149,16 +141,10 @@ class Stopper(Criterion):
         median, cut = _mean(middle[(n - 1) // 2], middle[n // 2]), middle[n // 2]
         high = bounds >= cut
         runs, below = 1 + int(np.count_nonzero(high[1:] != high[:-1])), n - int(high.sum())
-        p = self._p_value(runs, below, n - below)
+        p = _p_value(self, runs, below, n - below)
         return {
             "p_value": p, "n_runs": runs, "n_below": below, "n_above": n - below, "median": median
         }  # fmt: skip
-
-    def _p_value(self, runs: int, below: int, above: int) -> float:
-        if below + above < 2:
-            return 1.0
-        method = METHODS["exact" if self.sequential else self.method]
-        return distribution.p_value(runs, below, above, LESS, method)
 
     @property
     def p_value(self) -> float:
@@ -208,13 +194,13 @@ class Stopper(Criterion):
     def earliest_stop(self) -> int | None:
         """Least number of bounds at which a stop is possible; None if none ever is."""
         method = "exact" if self.method == "auto" or self.sequential else self.method
-        n = _earliest(self._level, self._falls, METHODS[method])
+        n = _earliest(self._level, _falls(self), METHODS[method])
         return None if n is None or (self.horizon is not None and n > self.horizon) else n
 
     def _judge(self, bounds: Array, stop: bool) -> Verdict:
         left, level = movement_now(bounds, self._horizon)
         numbers = self._test(bounds) | {"left": left, "level": level}
-        numbers["alpha"] = self._level_at(len(bounds))
+        numbers["alpha"] = _level_of(self, len(bounds))
         direction, warnings = "", ()
         if stop:
             warnings = (*left_warning(left, level), *stop_warnings(bounds))
@@ -250,9 +236,9 @@ class Stopper(Criterion):
             high = bounds[:n] >= cut
             below = bisect.bisect_left(ordered, cut)
             runs = 1 + int(np.count_nonzero(high[1:] != high[:-1]))
-            p_values[i] = self._p_value(runs, below, n - below)
+            p_values[i] = _p_value(self, runs, below, n - below)
             medians[i] = _mean(ordered[i // 2], cut)
-        found = [self._level_at(n) for n in range(1, len(bounds) + 1)]
+        found = [_level_of(self, n) for n in range(1, len(bounds) + 1)]
         return Trace(p_values, medians, np.array(found))
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -271,6 +257,23 @@ class Stopper(Criterion):
         from fastal.plotting.stopper import plot_stopper
 
         return plot_stopper(self, ax)
+
+
+def _falls(rule: Stopper) -> bool:
+    """Return whether the level falls with the number of bounds."""
+    return bool(rule.sequential) and rule.horizon is None
+
+
+def _level_of(rule: Stopper, n: int) -> float:
+    """Return the level of the look at n bounds."""
+    return levels.level_of(rule._level, n) if _falls(rule) else rule._level
+
+
+def _p_value(rule: Stopper, runs: int, below: int, above: int) -> float:
+    if below + above < 2:
+        return 1.0
+    method = METHODS["exact" if rule.sequential else rule.method]
+    return distribution.p_value(runs, below, above, LESS, method)
 
 
 def _mean(low: float, high: float) -> float:

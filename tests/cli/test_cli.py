@@ -97,7 +97,7 @@ def test_ctrl_c_is_one_line(monkeypatch, capsys):
 def test_as_a_process():
     done = subprocess.run([*FASTAL, "watch", "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "--alternative" in done.stdout
+    assert "--sequential" in done.stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")

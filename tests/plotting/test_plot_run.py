@@ -173,8 +173,8 @@ def test_a_budget_beside_what_is_movement_left():
 
 
 def test_a_horizon_of_its_own():
-    run = finished(criterion=MovementBelow(0.02, horizon=30, window=5)).resume()
-    left = movement_left(run.bounds, 30, window=5)
+    run = finished(criterion=MovementBelow(0.02, horizon=30)).resume()
+    left = movement_left(run.bounds, 30)
     np.testing.assert_array_equal(run.trace().left, left)
     at = run.stopped_at - 1
     bounds, _ = plot_run(run)

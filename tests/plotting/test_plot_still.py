@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fastal import FixedBudget, MinLabels, MovementBelow, Stopper
-from fastal.stopping import first_of, movement_left, window_means
+from fastal.runs import movement_left
+from fastal.stopping import first_of, window_means
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

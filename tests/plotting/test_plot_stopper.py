@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-import fastal.stopping.sequential
+import fastal.runs.sequential
 from fastal import FixedBudget, Stopper
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -48,7 +48,7 @@ CASES = {
 def no_figure_is_left(monkeypatch):
     # Levels of the order of the table's: the picture does not depend on their exact values.
     monkeypatch.setattr(
-        fastal.stopping.sequential,
+        fastal.runs.sequential,
         "look_level",
         lambda alpha, horizon=None, *, fall=True: 0.001 if horizon else 0.0019,
     )

@@ -26,6 +26,8 @@ from fastal.cli.streams import file_name, finite_number, numbered_texts, read_li
 if TYPE_CHECKING:
     from fastal.cli.arguments import Commands
     from fastal.stopping.criterion import Criterion
+    from fastal.stopping.still import MovementBelow
+    from fastal.stopping.stopper import Stopper
     from fastal.stopping.verdict import Verdict
 
 HORIZON = "how many labels you could buy at most, counted in bounds"
@@ -171,7 +173,7 @@ OF_PAPER = {
 }
 
 
-def _criterion(arguments: argparse.Namespace) -> Criterion:
+def _criterion(arguments: argparse.Namespace) -> Stopper | MovementBelow:
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     if arguments.rule == "still":
         for name, option in OF_PAPER.items():
@@ -310,7 +312,7 @@ def _print_end(criterion: Criterion) -> None:
         print(textwrap.fill(text, WIDTH))
 
 
-def _save_picture(criterion: Criterion, path: str) -> None:
+def _save_picture(criterion: Stopper | MovementBelow, path: str) -> None:
     from fastal.stopping.stopper import Stopper
 
     with file_errors("--plot", path):
