@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from fastal.stopping.replay import Fitted as Fitted
     from fastal.stopping.replay import measures_in as measures_in
     from fastal.stopping.replay import stop_in as stop_in
-    from fastal.stopping.still import ROUNDING as ROUNDING
     from fastal.stopping.still import MovementBelow as MovementBelow
     from fastal.stopping.still import StillTrace as StillTrace
-    from fastal.stopping.still import movement_left as movement_left
     from fastal.stopping.still import window_means as window_means
     from fastal.stopping.stopper import Stopper as Stopper
     from fastal.stopping.stopper import Trace as Trace
@@ -43,7 +41,7 @@ __getattr__, __dir__, __all__ = attach(
         "combine": "AllOf AnyOf Combination first_of",
         "verdict": "Verdict stop_warnings left_warning no_stop_reason percent NO_STOP ROSE",
         "stopper": "Stopper Trace",
-        "still": "MovementBelow StillTrace movement_left window_means ROUNDING",
+        "still": "MovementBelow StillTrace window_means",
         "batch": "Streams stopping_time",
         "count": "FixedBudget MinLabels",
     },

@@ -147,7 +147,9 @@ class Streams:
         if where is not None:
             chosen = np.ascontiguousarray(check.as_array("where", where))
             if chosen.dtype.kind != "b" or chosen.shape != (self._n,):
-                raise ValueError(f"`where` must hold {self._n} booleans, got {check.short_repr(where)}")
+                raise ValueError(
+                    f"`where` must hold {self._n} booleans, got {check.short_repr(where)}"
+                )
             bounds = np.where(chosen, bounds, 0.0)
         self._rule.copy().push(float(check.finite_array("values", bounds).min()))  # what it refuses
         stopped = np.empty(self._n, dtype=np.uint8)
@@ -162,7 +164,9 @@ class Streams:
         where : array_like of bool, optional
             Which streams; all by default.
         """
-        chosen = np.ones(self._n, dtype=np.bool_) if where is None else check.as_array("where", where)
+        chosen = (
+            np.ones(self._n, dtype=np.bool_) if where is None else check.as_array("where", where)
+        )
         if chosen.dtype.kind != "b" or chosen.shape != (self._n,):
             raise ValueError(f"`where` must hold {self._n} booleans, got {check.short_repr(where)}")
         self._streams.reset(np.flatnonzero(chosen))

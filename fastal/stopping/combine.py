@@ -173,14 +173,9 @@ class Combination(Criterion):
         if not isinstance(self._rule, MemberRules):
             super()._replace_all(bounds, at_edge)
             return
-        kept = self.copy()
-        try:
-            self._forget_stops()
-            for member in self._members:
-                member._replace_all(bounds, at_edge)
-        except BaseException:
-            self._take_over(kept)
-            raise
+        self._forget_stops()
+        for member in self._members:
+            member._replace_all(bounds, at_edge)
         vars(self).update(_fit=Fit(len(bounds), at_edge))
 
     def _forget_stops(self) -> None:
@@ -212,17 +207,12 @@ class Combination(Criterion):
         for member in self._members:
             member._allow_fits()
 
-    def set_horizon(self, n: int) -> None:
-        n = check.count("n", n, 0, check.INT64_MAX)
-        vars(self).update(_stop=self._told(), _horizon=n)
-        self._tell_horizons()
-
     def _tell_horizons(self) -> None:
         if isinstance(self._rule, MemberRules):
             for member in self._members:
                 member.set_horizon(self._at_most(self._horizon))
         else:
-            self._rule.set_horizon(self._horizons(self._horizon))
+            super()._tell_horizons()
 
     def _at_most(self, n: int) -> int:
         """Return the horizon of the members; n: that of the combination, 0 if nobody knows."""
@@ -260,9 +250,6 @@ class Combination(Criterion):
             known = one._judge(bounds, False).numbers
             numbers = {name: known[name] for name in ("left", "level")}
         return combined_verdict(n, n if stop else None, said, self._word, numbers)
-
-    def _doubt(self) -> str:
-        return ""
 
     def plot(self, ax: Axes | None = None) -> Axes:
         from fastal.plotting import plot_member

@@ -145,6 +145,7 @@ class Criterion(Pushes, ABC):
 
     _measures: ClassVar[bool] = False  # whether it goes by something else than bounds
 
+    _horizon: int  # number of bounds there can be; 0: nobody has said
     _fit: Fit | None
     _stop: Verdict | None  # what was said at the stop, before its bounds were replaced
 
@@ -177,7 +178,7 @@ class Criterion(Pushes, ABC):
 
     def _judge(self, bounds: Array, stop: bool) -> Verdict:
         """Return what the rule says of these bounds, in words: at the stop, or now."""
-        return own_verdict(bounds, stop, "" if stop else self._doubt())
+        return own_verdict(bounds, stop, "" if stop else doubt(self))
 
     # bounds in -------------------------------------------------------------------------------
 
@@ -253,12 +254,12 @@ class Criterion(Pushes, ABC):
                 "the criterion has bounds of: fit it to all of them first",
                 stacklevel=2,
             )
-        before = self._horizon
+        before = self.copy()
         try:
             self.set_horizon(horizon)
             self._replace_all(bounds, edge)
         except BaseException:  # a bound is refused
-            self.set_horizon(before)
+            self._take_over(before)
             raise
         return self.stopped
 
@@ -284,8 +285,12 @@ class Criterion(Pushes, ABC):
         """
         n = check.count("n", n, 0, check.INT64_MAX)
         if n != self._horizon:
-            vars(self).update(_stop=self._told(), _horizon=n)  # a stop is told as it was
-            self._rule.set_horizon(self._horizons(n))
+            # A stop is told as it was. With bounds, none at all can be had: the end is here.
+            vars(self).update(_stop=self._told(), _horizon=max(n, 1) if len(self) else n)
+            self._tell_horizons()
+
+    def _tell_horizons(self) -> None:
+        self._rule.set_horizon(self._horizons(self._horizon))
 
     def _horizons(self, n: int) -> tuple[int, ...]:
         """Return the horizon of each part of the rule."""
@@ -380,11 +385,6 @@ class Criterion(Pushes, ABC):
             self._stop = self._judge(self.bounds[: self._rule.stopped_at], True)
         return self._stop
 
-    def _doubt(self) -> str:
-        """Return why a rule that says stop has not stopped, or nothing."""
-        waits = self._fit is not None and not self.stopped and self._rule.says[0]
-        return unconfirmed(self._fit.at_edge) if waits and self._fit is not None else ""
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the bounds and the stop.
 
@@ -408,14 +408,6 @@ class Criterion(Pushes, ABC):
         """Return the rule without bounds; settings are checked here."""
         spec = self._spec()
         return PythonRule(self.says_stop) if spec is None else Rule(spec)
-
-    @classmethod
-    @cache
-    def _names(cls) -> tuple[str, ...]:
-        return tuple(signature(cls).parameters)
-
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._names()}
 
     def copy(self) -> Self:
         """Return an independent criterion in the same state."""
@@ -447,8 +439,8 @@ class Criterion(Pushes, ABC):
             Of the same class.
         """
         for name in changes:
-            check.option("changes", name, self._names())
-        return type(self)(**self._settings() | changes)
+            check.option("changes", name, _names(type(self)))
+        return type(self)(**settings_of(self) | changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and state as plain lists, numbers and texts, ready for JSON.
@@ -462,7 +454,7 @@ class Criterion(Pushes, ABC):
         return {
             "kind": type(self).__name__,
             "version": VERSION,
-            "settings": {name: _params.plain(value) for name, value in self._settings().items()},
+            "settings": {name: _params.plain(value) for name, value in settings_of(self).items()},
             "horizon": self._horizon,
             "bounds": self.bounds.tolist(),
             "fit": None if self._fit is None else list(self._fit),
@@ -532,10 +524,26 @@ class Criterion(Pushes, ABC):
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters
-        settings = self._settings().items()
+        settings = settings_of(self).items()
         return _params.call_text(
             self, {name: v for name, v in settings if repr(v) != repr(usual[name].default)}
         )
+
+
+def doubt(rule: Criterion) -> str:
+    """Return why a rule that says stop has not stopped, or nothing."""
+    fit, waits = rule._fit, not rule.stopped and rule._rule.says[0]
+    return unconfirmed(fit.at_edge) if waits and fit is not None else ""
+
+
+def settings_of(rule: Criterion) -> dict[str, Any]:
+    """Return the settings of a criterion by name."""
+    return {name: getattr(rule, name) for name in _names(type(rule))}
+
+
+@cache
+def _names(kind: type[Criterion]) -> tuple[str, ...]:
+    return tuple(signature(kind).parameters)
 
 
 def kind_of(state: object, wanted: type[Criterion]) -> type[Criterion]:

@@ -13,7 +13,7 @@ from fastal import _params
 from fastal import _validation as check
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
-from fastal.stopping.criterion import VERSION, Criterion
+from fastal.stopping.criterion import VERSION, Criterion, settings_of
 from fastal.stopping.verdict import Verdict, measure_verdict
 
 
@@ -231,7 +231,7 @@ class Measured(Criterion):
         return {
             "kind": type(self).__name__,
             "version": VERSION,
-            "settings": {name: _params.plain(value) for name, value in self._settings().items()},
+            "settings": {name: _params.plain(value) for name, value in settings_of(self).items()},
             "history": [None if math.isnan(value) else value for value in self._history],
             "times": list(self._times),
             "seen": self._seen,

@@ -12,7 +12,7 @@ from fastal import _validation as check
 from fastal._core.rule import Rule
 from fastal._types import Array
 from fastal.runs import ROUNDING, movement_left
-from fastal.stopping.criterion import Criterion
+from fastal.stopping.criterion import Criterion, doubt
 from fastal.stopping.verdict import ROSE, Verdict, movement_verdict, stop_warnings
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ class MovementBelow(Criterion):
 
     def _spec(self) -> tuple[Any, ...]:
         share = check.probability("share", self.share)
-        own = 0 if self.horizon is None else check.count("horizon", self.horizon, 1, check.INT64_MAX)
+        own = (
+            0 if self.horizon is None else check.count("horizon", self.horizon, 1, check.INT64_MAX)
+        )
         return "still", share, own
 
     @property
@@ -109,7 +111,7 @@ class MovementBelow(Criterion):
         }  # fmt: skip
         # that bounds still fall, and that neighbours are alike, is what it reckons with
         found = tuple(one for one in stop_warnings(bounds) if one == ROSE) if stop else ()
-        return movement_verdict(n, stop, numbers, width, found, self._doubt())
+        return movement_verdict(n, stop, numbers, width, found, doubt(self))
 
     def trace(self) -> StillTrace:
         """Return what it went by after each bound.

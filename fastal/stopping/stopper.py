@@ -13,7 +13,7 @@ from fastal import _validation as check
 from fastal._core import distribution, levels
 from fastal._options import METHODS
 from fastal._types import Array
-from fastal.stopping.criterion import Criterion
+from fastal.stopping.criterion import Criterion, doubt
 from fastal.stopping.still import movement_now
 from fastal.stopping.verdict import Verdict, left_warning, runs_verdict, stop_warnings
 
@@ -208,7 +208,7 @@ class Stopper(Criterion):
             direction = _direction(bounds)
         return runs_verdict(
             stop, numbers, self.earliest_stop, self.alpha, self.horizon, direction, warnings,
-            self._doubt(),
+            doubt(self),
         )  # fmt: skip
 
     def trace(self) -> Trace:

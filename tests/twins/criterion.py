@@ -94,7 +94,9 @@ class Part:
         if self.kind == "movement":
             if n and n >= self.horizon:
                 return True
-            return n > min(20, max(10, n // 5)) and movement(bounds, self.horizon)[0] <= self.rule[1]
+            return (
+                n > min(20, max(10, n // 5)) and movement(bounds, self.horizon)[0] <= self.rule[1]
+            )
         if self.kind == "own":
             return n > 0 and self.rule[1](bounds)
         return n >= self.rule[1]
@@ -114,7 +116,11 @@ class Part:
         """Return the numbers of a verdict on these bounds."""
         if self.members:
             told = self.first("movement") or self.first("runs")
-            return {} if told is None else dict(zip(("left", "level"), told.moved(bounds), strict=True))
+            return (
+                {}
+                if told is None
+                else dict(zip(("left", "level"), told.moved(bounds), strict=True))
+            )
         if self.kind == "runs":
             left, level = self.moved(bounds)
             return runs_numbers(bounds, self.rule[1]) | {"left": left, "level": level}
@@ -181,8 +187,9 @@ class Twin:
         self.conclude()
 
     def set_horizon(self, n):
-        self.horizon = n
-        self.whole.tell(n)
+        if n != self.horizon:
+            self.horizon = n or int(bool(self.bounds))  # the end is here
+            self.whole.tell(self.horizon)
 
     def conclude(self):
         self.stopped_at = self.whole.stopped_at()
