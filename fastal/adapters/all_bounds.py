@@ -115,11 +115,11 @@ def bounds_of(
     first = check.count("initial", initial)
     if order is None and X is None and y is None and is_own(model):
         # fastal's own models have the factor, and the bounds with it.
-        found = _model_bounds(model.bounds(), getattr(model, "at_edge", False))
+        found = _model_bounds(model.bounds()[first:], getattr(model, "at_edge", False))
         if hasattr(model, "label_noise"):  # classes have none
             prior = np.array([model.amplitude])
             _warn_if_exact(model, model.label_noise, prior, "`model` (fastal)")
-        return found[first:]
+        return found
     trained, name = ask_trained(model, Asked(X, y, ordered=order is not None))
     cov, labels, noise, mean = _checked(trained, name)
     L = None
@@ -135,7 +135,7 @@ def bounds_of(
         L = _factor(cov, noise, name)
     bounds = bounds_of_factor(L, cov.diagonal(), labels - mean, noise)
     _warn_if_exact(model, noise, cov.diagonal(), name)
-    return _model_bounds(bounds, trained.at_edge)[first:]
+    return _model_bounds(bounds[first:], trained.at_edge)
 
 
 def _checked(trained: TrainedModel, name: str) -> tuple[Array, Array, Array, Array]:

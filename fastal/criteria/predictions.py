@@ -78,7 +78,7 @@ class Agreement(Predicted):
 
     @staticmethod
     @abstractmethod
-    def _compare(before: NDArray[Any], now: NDArray[Any]) -> float:
+    def _compare(before: NDArray[Any], now: NDArray[Any], /) -> float:
         """Return the measure of one step."""
 
     def update(self, predictions: ArrayLike) -> bool:

@@ -1,7 +1,4 @@
-"""The runs test, its exact distribution, and what the chances of false stops are.
-
-`movement_left` says how much of the movement of a model is still to come.
-"""
+"""The runs test, its exact distribution, chances of a false stop, and movement still to come."""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,6 @@
 """All bounds of fitted models: against the library's own predictions, label by label."""
 
+import pickle
 import subprocess
 import sys
 import warnings
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastal import GaussianProcess, Stopper, gp_bounds, gp_kl
+from fastal import GaussianProcess, MovementBelow, Stopper, gp_bounds, gp_kl
 from fastal.adapters import bounds_of
 from fastal.adapters.all_bounds import JITTER
 from fastal.adapters.trained import at_edge
@@ -17,7 +18,7 @@ from fastal.models import LaplaceClassifier
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -32,6 +33,7 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 
 def regressor(kernel, **settings):
@@ -534,3 +536,76 @@ def test_no_library_is_imported_before_it_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_bounds_of_is_an_array_that_knows_whether_its_fit_is_at_an_edge(loop):
+    X, y, _ = loop
+    gp = GaussianProcess(0.9, 0.01)
+    gp.add_batch(X, y)
+    kernel = RBF(0.9, (0.8, 0.9))
+    at_edge = GaussianProcessRegressor(kernel, alpha=0.01)
+    with pytest.warns(UserWarning, match="close to the specified lower bound"):
+        at_edge.fit(X, np.arange(60.0))
+    for model, edge in ((gp, False), (at_edge, True)):
+        bounds = bounds_of(model)
+        assert bounds.at_edge is edge
+        later = bounds_of(model, initial=5)
+        np.testing.assert_array_equal(later, bounds[5:])
+        assert (later.at_edge, bounds[5:].at_edge) == (edge, edge)
+        again = pickle.loads(pickle.dumps(bounds))
+        np.testing.assert_array_equal(again, bounds)
+        assert again.at_edge is edge
+        assert type(2 * bounds) is np.ndarray
+        assert isinstance(bounds.sum(), float)
+    assert bounds_of(gp, initial=60).shape == (0,)
+    with pytest.raises(ValueError, match="`initial` must be at least 0, got -1"):
+        bounds_of(gp, initial=-1)
+
+
+def test_after_fit_takes_the_bounds_and_the_edge(loop):
+    X, y, _ = loop
+    model = regressor(RBF(0.9), alpha=0.01)
+    by_model, by_bounds = Stopper(), Stopper()
+    for t in range(10, 61):
+        model.fit(X[:t], y[:t])
+        assert by_model.after_fit(model, initial=3) is by_bounds.after_fit(
+            bounds_of(model, initial=3)
+        )
+    np.testing.assert_array_equal(by_model.bounds, bounds_of(model)[3:])
+    assert by_model.verdict == by_bounds.verdict
+    assert by_model.stopped_at is not None
+    at_edge = GaussianProcessRegressor(RBF(0.9, (0.8, 0.9)), alpha=0.01)
+    with pytest.warns(UserWarning, match="close to the specified lower bound"):
+        at_edge.fit(X, np.arange(60.0))
+    edge = Stopper()
+    edge.after_fit(at_edge)
+    assert edge.to_dict()["fit"] == [60, True]
+    edge.reset().after_fit(at_edge, at_edge=False)
+    assert edge.to_dict()["fit"] == [60, False]
+
+
+def test_a_pool_tells_the_horizon(loop):
+    X, y, _ = loop
+    model = regressor(RBF(0.9), alpha=0.01).fit(X[:30], y[:30])
+    told, known = MovementBelow(0.05), MovementBelow(0.05, horizon=55)
+    told.after_fit(model, pool=X, initial=5)
+    known.after_fit(model, initial=5)
+    assert told.left == known.left
+
+
+@pytest.mark.parametrize(
+    "numbers", [(0.1, 0.5, 0.3, 0.01), (0.1,), (np.zeros(3), 0.5, 0.3, 0.01), (np.zeros(3),)]
+)
+def test_bounds_of_numbers_are_those_of_gp_kl(numbers):
+    with pytest.raises(TypeError, match=r"`model` must be a fitted model.* gp_kl\(mean, var, y, n"):
+        bounds_of(*numbers)
+
+
+@pytest.mark.parametrize("give", [bounds_of, Stopper().after_fit])
+def test_models_without_bounds_are_told_where_to_go(give):
+    for model in (RandomForestClassifier(), make_pipeline(StandardScaler(), LinearSVC())):
+        with pytest.raises(TypeError, match=r"StabilizingPredictions and others there take the pr"):
+            give(model)
+    for model in (RandomForestRegressor(), object()):
+        with pytest.raises(TypeError, match=r"fastal\.gp_bounds takes the covariance of any Gauss"):
+            give(model)

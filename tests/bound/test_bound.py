@@ -20,7 +20,6 @@ from fastal._core import bound_array
 from fastal.bound import (
     alquier_bound,
     bound_constant,
-    bounds_of,
     gaussian_kl,
     gp_kl,
     gp_prior_kl,
@@ -157,24 +156,13 @@ def test_gp_kl_refuses_and_names(arguments, match):
 def test_gp_kl_refuses_other_types_and_shapes():
     with pytest.raises(TypeError, match="`var` must hold real numbers"):
         gp_kl(0.0, "a", 0.0, 1.0)
-    for function in (gp_kl, bounds_of):
-        with pytest.raises(ValueError, match=r"do not fit together: mean \(2,\), var \(3,\)"):
-            function([0.0, 1.0], [1.0, 1.0, 1.0], 0.0, 1.0)
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)])
-def test_bounds_of_are_those_of_gp_kl_without_numba(shape):
-    rng = np.random.default_rng(0)
-    mean, y = rng.normal(size=shape), rng.normal(size=3)[-1]
-    var = rng.uniform(0, 2, shape)
-    wanted = np.ravel(gp_kl(mean, var, y, 0.1))
-    np.testing.assert_allclose(bounds_of(mean, var, y, 0.1), wanted, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"do not fit together: mean \(2,\), var \(3,\)"):
+        gp_kl([0.0, 1.0], [1.0, 1.0, 1.0], 0.0, 1.0)
 
 
 def test_a_bound_module_needs_neither_numba_nor_scipy_until_it_is_used():
     code = (
         "import sys, fastal.bound as bound\n"
-        "bound.bounds_of(0.0, 1.0, 0.5, 0.01)\n"
         "bound.bound_constant(0.0, 2.0)\n"
         "print(sorted({'numba', 'scipy'} & set(sys.modules)))"
     )

@@ -32,7 +32,7 @@ BELOW = {
     "stopping": {"bound", "runs", "_core"},
     "models": {"bound", "_core"},
     "criteria": {"models", "stopping", "bound", "runs", "_core"},
-    "learning": {"models", "stopping", "bound", "_core"},
+    "learning": {"models", "stopping", "bound", "runs", "_core"},
     "simulation": {"learning", "criteria", "models", "stopping", "bound", "runs", "_core"},
     "paper": {
         "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "datasets",

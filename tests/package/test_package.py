@@ -75,7 +75,28 @@ def test_lazy_names_are_the_real_things():
     runs = importlib.import_module("fastal.runs")
     assert fastal.runs is runs
     assert fastal.runs_test is runs.runs_test
-    assert fastal.RunsDistribution is runs.RunsDistribution
+    for name in fastal.__all__:
+        assert getattr(fastal, name) is not None
+
+
+def test_the_top_level_is_what_starts_a_campaign():
+    assert set(fastal._HOME) == {
+        "gp_kl", "bounds_of", "gp_bounds", "GaussianProcess",
+        "Stopper", "MovementBelow", "FixedBudget", "MinLabels", "Criterion", "stopping_time",
+        "Streams", "learn", "ActiveLearner", "simulate",
+        "runs_test", "show_versions", "get_include",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(fastal._MOVED))
+def test_a_name_that_moved_says_where_it_is(name):
+    now = f"fastal.{fastal._MOVED[name]}"
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': it is {now} now"):
+        getattr(fastal, name)
+    assert name not in dir(fastal)
+    value = fastal
+    for part in now.split(".")[1:]:
+        value = getattr(value, part)
 
 
 def test_unknown_attribute():
@@ -93,7 +114,7 @@ def test_show_versions(capsys):
 
 @pytest.mark.parametrize(
     "name",
-    ["py.typed", "__init__.pyi", "_core/tracker.pyi", "_core/runs.pxd", "runs/sequential.npz"],
+    ["py.typed", "__init__.pyi", "_core/rule.pyi", "_core/runs.pxd", "runs/sequential.npz"],
 )
 def test_installed_beside_the_code(name):
     assert (files("fastal") / name).is_file()

@@ -15,6 +15,7 @@ from fastal.criteria.measures import first_crossing
 from fastal.datasets import artificial
 from fastal.paper import bound_gap, new_parameters, protocol, table_one
 from fastal.paper import names as names_module
+from fastal.stopping.replay import stop_in
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
@@ -257,7 +258,7 @@ def test_bounds_that_stay_as_they_came():
         refits = (Fit(5, [1.0, 2.0]), Fit(7, [5.0, 6.0, 3.0]), Fit(8, [7.0, 7.0, 7.0, 4.0]))
 
     rule = new_parameters.AsBoundsCome(0.5)
-    rule.stop_in(Run(), None)
+    stop_in(rule, Run())
     assert rule.bounds.tolist() == [1.0, 2.0, 3.0, 4.0]
     again = Criterion.from_dict(rule.to_dict())
     assert isinstance(again, new_parameters.AsBoundsCome)

@@ -10,8 +10,8 @@ from fastal.stopping import Criterion, Measured, first_of
 
 def refuse_unless_bounds(criterion: Any) -> None:
     """Raise for what does not take all bounds of a model anew."""
-    by_bounds = isinstance(criterion, Criterion) and first_of(criterion, Measured) is None
-    if not by_bounds:
+    measured: Any = Measured  # an abstract class
+    if not isinstance(criterion, Criterion) or first_of(criterion, measured) is not None:
         raise TypeError(
             "`criterion` must be a Stopper, a MovementBelow or another criterion that goes by "
             f"bounds, got {check.short_repr(criterion)}"
