@@ -161,7 +161,7 @@ def test_other_criteria():
             at = criterion.copy().extend(result.bounds[run])
             assert result.criteria_stops[run, j] == (-1 if at is None else at + 1)
     assert len(result.summary()["criteria"]) == 3
-    assert "FixedBudget(9)" in repr(result)
+    assert f"{either!r}: 10.00 labels" in repr(result)
     # and a composition as the stopper itself
     composed = small(n_runs=10, criterion=either, test=None)
     np.testing.assert_array_equal(composed.stopped_at, result.criteria_stops[:, 1])
@@ -461,7 +461,7 @@ def test_progress(capsys):
 
 
 def test_the_callers_objects_stay():
-    stopper, gp = Stopper(gp=GaussianProcess()), GaussianProcess(1.5, 0.0025)
+    stopper, gp = Stopper(), GaussianProcess(1.5, 0.0025)
     stopper.push(1.0)
     x, y = X.copy(), Y.copy()
     simulate(x, y, gp=gp, criterion=stopper, criteria=[stopper], n_runs=2, pool_size=10)
