@@ -258,7 +258,7 @@ def combined_verdict(
         for one in deciding
     ]
     warnings = dict.fromkeys(w for one in deciding for w in one.warnings) if at else ()
-    return Verdict(at is not None, at or n, f" {word} ".join(reasons), tuple(warnings), numbers)
+    return Verdict(at is not None, at or n, f"; {word} ".join(reasons), tuple(warnings), numbers)
 
 
 # Warnings ----------------------------------------------------------------------------------------
