@@ -33,8 +33,8 @@ SELECTIONS = {"max_variance": "labels by variance", "random": "labels at random"
 class StillAsBoundsCome(MovementBelow):
     """Keeps each bound as it came, and takes none anew after a fit."""
 
-    def after_refit(self, bounds: Any, *, at_edge: bool = False, same_fit: bool = False) -> bool:
-        return self.stopped
+    def _see_fit(self, campaign: Any, bounds: Any, at_edge: bool) -> None:
+        pass
 
 
 class Outcome(NamedTuple):

@@ -15,7 +15,7 @@ from fastal.criteria.measures import first_crossing
 from fastal.datasets import artificial
 from fastal.paper import bound_gap, new_parameters, protocol, table_one
 from fastal.paper import names as names_module
-from fastal.stopping.replay import stop_in
+from fastal.stopping.replay import Fitted, stop_in
 
 pytestmark = pytest.mark.skipif(
     bool(config.DISABLE_JIT), reason="fits and 1,950 test points take minutes interpreted"
@@ -249,13 +249,14 @@ def test_the_two_ways_are_those_of_single_campaigns(monkeypatch):
 
 
 def test_bounds_that_stay_as_they_came():
-    class Fit:
-        def __init__(self, n_labels, bounds):
-            self.n_labels, self.bounds, self.at_edge = n_labels, np.array(bounds), False
-
     class Run:
         n_initial, bounds = 5, np.array([9.0, 9.0, 9.0, 9.0])
-        refits = (Fit(5, [1.0, 2.0]), Fit(7, [5.0, 6.0, 3.0]), Fit(8, [7.0, 7.0, 7.0, 4.0]))
+        refits = tuple(
+            Fitted(n_labels, False, None, np.array(bounds))
+            for n_labels, bounds in (
+                (5, [1.0, 2.0]), (7, [5.0, 6.0, 3.0]), (8, [7.0, 7.0, 7.0, 4.0])
+            )
+        )  # fmt: skip
 
     rule = new_parameters.AsBoundsCome(0.5)
     stop_in(rule, Run())
