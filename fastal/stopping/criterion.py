@@ -356,7 +356,7 @@ class Criterion(Pushes, ABC):
     @property
     def stopped(self) -> bool:
         """Whether there has been a stop."""
-        return self._rule.stopped_at > 0
+        return bool(self._rule.stopped_at)
 
     @property
     def stopped_at(self) -> int | None:

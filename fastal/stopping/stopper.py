@@ -201,7 +201,7 @@ class Stopper(Criterion):
         left, level = movement_now(bounds, self._horizon)
         numbers = self._test(bounds) | {"left": left, "level": level}
         numbers["alpha"] = _level_of(self, len(bounds))
-        direction, warnings = "", ()
+        direction, warnings = "", tuple[str, ...]()
         if stop:
             warnings = (*left_warning(left, level), *stop_warnings(bounds))
         elif self.fall and numbers["p_value"] <= numbers["alpha"] and len(bounds) > 1:
