@@ -31,8 +31,6 @@ else:  # not in a try: a statsmodels without it is a failure to see
 
 BLOCK = 1000
 
-NEVER = 1e-12  # a level that nothing here reaches: a push after a stop would do less
-
 
 def _values(n, seed=0):
     return np.random.default_rng(seed).standard_normal(n)
@@ -50,9 +48,11 @@ def _after_a_thousand(prepare, body, rounds=25):
 
 
 def _criterion_seconds(start, n=BLOCK):
-    """Return the seconds of a push, of a thousand after n bounds."""
+    """Return the seconds of a push, of a thousand after n bounds; none of them stops."""
     start.extend(_values(n))
     values = _values(BLOCK, 1).tolist()
+    if start.copy().extend(values):
+        raise RuntimeError("it stopped: a push after a stop does less")
 
     def body(criterion):
         push = criterion.push
@@ -63,7 +63,7 @@ def _criterion_seconds(start, n=BLOCK):
 
 
 def _push_seconds():
-    return _criterion_seconds(Stopper(NEVER))
+    return _criterion_seconds(Stopper())
 
 
 def _append_seconds():
@@ -78,7 +78,7 @@ def _append_seconds():
 
 
 def _bound_and_push_seconds():
-    start = Stopper(NEVER)
+    start = Stopper()
     start.extend(_values(BLOCK) ** 2)
     labels = _values(BLOCK, 1).tolist()
 
@@ -102,7 +102,7 @@ class Decision:
         if implementation == "statsmodels" and runstest_1samp is None:
             raise NotImplementedError("statsmodels is not installed")
         x, labels = _values(BLOCK), _values(BLOCK, 1).tolist()
-        stopper = Stopper(NEVER)
+        stopper = Stopper()
         stopper.extend(x)
         self.body = {
             "push": lambda: [stopper.push(value) for value in labels],
@@ -130,8 +130,8 @@ class Push:
 
 # What is pushed from Python; none of them stops.
 PUSHED = {
-    "Stopper": lambda: Stopper(NEVER),
-    "Stopper | FixedBudget": lambda: Stopper(NEVER) | FixedBudget(10**9),
+    "Stopper": lambda: Stopper(),
+    "Stopper | FixedBudget": lambda: Stopper() | FixedBudget(10**9),
 }
 
 
@@ -157,7 +157,7 @@ class PushFromPython:
 def track_push_of_a_short_combination():
     """Below 500 ns: `Stopper() | FixedBudget(200)` up to its stop at 200 bounds."""
     values = _values(200).tolist()
-    rule = Stopper(NEVER) | FixedBudget(200)
+    rule = Stopper() | FixedBudget(200)
 
     def call():
         push = rule.reset().push
@@ -178,7 +178,7 @@ def track_bound_and_push_over_push():
 track_bound_and_push_over_push.unit = "ratio"
 
 
-RUNS = ("runs", NEVER, 0, False, True, 0)  # of a Stopper
+RUNS = ("runs", 1e-3, 0, False, True, 0)  # of a Stopper
 
 
 class Histories:
@@ -221,7 +221,7 @@ class HistoriesRatio:
 
 def track_compiled_push_over_the_c_loop():
     """At most 1.3: a thousand bounds from empty."""
-    values, streams = _values(BLOCK), Streams(Stopper(NEVER), 1)
+    values, streams = _values(BLOCK), Streams(Stopper(), 1)
     handle, rule = streams.handle, Rule(RUNS)
 
     @njit
@@ -296,7 +296,7 @@ class Many:
 
 def track_bytes_a_bound():
     """At most 72, at 2^20 bounds."""
-    stopper = Stopper(NEVER)
+    stopper = Stopper()
     stopper.extend(_values(2**20))
     return stopper._rule.nbytes / 2**20
 
