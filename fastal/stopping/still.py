@@ -128,7 +128,7 @@ class MovementBelow(Criterion):
         >>> criterion = MovementBelow(horizon=40)
         >>> criterion.extend([4.0, 2.0, 1.0] * 4)
         >>> criterion.trace().left.round(2)[8:].tolist()
-        [nan, 0.75, 0.72, 0.68]
+        [nan, 0.75, 0.71, 0.69]
         """
         bounds = self.bounds
         left = movement_left(bounds, self._end) if self._end else np.full(len(bounds), np.nan)
