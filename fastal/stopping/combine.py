@@ -12,7 +12,7 @@ from fastal import _validation as check
 from fastal._core.rule import Rule
 from fastal._state import damaged_state, state_values
 from fastal.stopping.count import FixedBudget
-from fastal.stopping.criterion import VERSION, Criterion, Fit
+from fastal.stopping.criterion import VERSION, Criterion, Fit, saved_fit
 from fastal.stopping.still import MovementBelow
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import Verdict, combined_verdict
@@ -319,10 +319,9 @@ class Combination(Criterion):
             return new
         for member, old in zip(new._members, made, strict=True):
             member._take_over(old)
-        last = None if fit is None else Fit(check.count("fit", fit[0]), check.flag("fit", fit[1]))
         told = None if stop is None else Verdict.from_dict(stop)
         new._rule.kept = 0 if told is None else told.n
-        vars(new).update(_horizon=check.count("horizon", horizon), _fit=last, _stop=told)
+        vars(new).update(_horizon=check.count("horizon", horizon), _fit=saved_fit(fit), _stop=told)
         return new
 
     def __repr__(self) -> str:

@@ -501,9 +501,7 @@ class Criterion(Pushes, ABC):
         told = None if stop is None else Verdict.from_dict(stop)
         if told is not None and told.stop is not True:
             raise ValueError(f"`stop` must be a stop, got {check.short_repr(stop)}")
-        last = None
-        if fit is not None:
-            last = Fit(check.count("fit", fit[0]), check.flag("fit", fit[1]))
+        last = saved_fit(fit)
         self._rule.restore(values, stops, 0 if told is None else told.n, last is not None)
         if (told is None) != (not self._rule.stopped_at):
             raise ValueError(f"`stops` and `stop` contradict each other, got {stops}")
@@ -528,6 +526,15 @@ class Criterion(Pushes, ABC):
         return _params.call_text(
             self, {name: v for name, v in settings if repr(v) != repr(usual[name].default)}
         )
+
+
+def saved_fit(state: Any) -> Fit | None:
+    """Return the last fit that a saved state has."""
+    if state is None:
+        return None
+    if not isinstance(state, list) or len(state) != 2:
+        raise ValueError(f"`fit` cannot be, got {check.short_repr(state)}")
+    return Fit(check.count("fit", state[0]), check.flag("fit", state[1]))
 
 
 def doubt(rule: Criterion) -> str:
