@@ -31,6 +31,7 @@ from fastal.learning.refit import Refits, check_size, first_labels, fit_growth
 from fastal.learning.unfitted import Unfitted
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.models.weak import LEAST_LABELS
+from fastal.stopping.campaigns import allow_fits, put_back, rule_of, see_fit
 from fastal.stopping.combine import separate_parts
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Campaign:
             raise TypeError(f"`refit` needs a GaussianProcess, got {check.short_repr(gp)}")
         self.criterion = fresh_criterion("criterion", criterion)
         if growth is not None:
-            self.criterion._allow_fits()
+            allow_fits(self.criterion)
         self.points = pool_points(X, gp, callable(acquisition))
         n = len(self.points)
         if n == 0:
@@ -249,7 +250,7 @@ class Campaign:
         """Return the criterion as a compiled loop sees it; None if Python is needed in between."""
         if not self._selection.compilable or callable(self.acquisition):
             return None
-        return self.criterion._compiled()
+        return rule_of(self.criterion)
 
     def _built_model(self) -> Any:
         """Return the model with all labels."""
@@ -346,7 +347,7 @@ class Campaign:
                 try:
                     part.see(self, self.last_bound)
                 except Exception:  # once more: it has the bound, and decides at the next one
-                    part._put_back(bounds)
+                    put_back(part, bounds)
 
     def _skip(self, row: int) -> None:
         """Take note that a point cannot be measured."""
@@ -423,9 +424,9 @@ class Campaign:
         if self._untold == "fit":
             # Also before the first bound: from its first fit on a campaign decides at fits only.
             if self.n_labels >= self.n_initial:
-                self.criterion._see_fit(self, self._selection.bounds, self.refits[-1].at_edge)
+                see_fit(self.criterion, self, self._selection.bounds, self.refits[-1].at_edge)
         elif self._untold == "correction" and self.n_labels > self.n_initial:
-            self.criterion._put_back(self._selection.bounds)
+            put_back(self.criterion, self._selection.bounds)
         self._untold = None
 
     def _rest(self, rows: Ints) -> Ints:

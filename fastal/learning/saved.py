@@ -11,6 +11,7 @@ from fastal._state import check_kind, restore_model, state_count, state_values
 from fastal.learning.inputs import checksum, pool_points
 from fastal.learning.refit import Refits
 from fastal.learning.unfitted import Unfitted
+from fastal.stopping.campaigns import goes_by_bounds
 from fastal.stopping.combine import separate_parts
 from fastal.stopping.criterion import Criterion
 
@@ -222,7 +223,7 @@ def _check_bounds(learner: ActiveLearner, saved: Criterion) -> None:
     """Refuse a criterion whose bounds are not those of the labels."""
     bounds = learner._selection.bounds
     for one in separate_parts(saved):
-        if not one._measures and not (
+        if goes_by_bounds(one) and not (
             len(one) == len(bounds)
             and np.allclose(one.bounds, bounds, rtol=ROUNDING, atol=ROUNDING)
         ):

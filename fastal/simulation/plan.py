@@ -19,6 +19,7 @@ from fastal.learning.inputs import budget, check_test_set, fresh_criterion
 from fastal.learning.refit import first_labels, fit_growth
 from fastal.models.gp import GaussianProcess, warn_if_far
 from fastal.simulation.store import FORMAT
+from fastal.stopping.campaigns import allow_fits, rule_of
 from fastal.stopping.criterion import Criterion
 from fastal.stopping.measured import Measured
 from fastal.stopping.stopper import Stopper
@@ -75,7 +76,7 @@ class Plan:
     @property
     def needs_evaluation(self) -> bool:
         """Whether criteria look at runs once these are finished."""
-        return bool(self.criteria) or self.criterion._compiled() is None
+        return bool(self.criteria) or rule_of(self.criterion) is None
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -237,7 +238,7 @@ def _prepare(
     for criterion in (plan.criterion, *plan.criteria):
         criterion.set_horizon(plan.n_bounds)
         if growth is not None:
-            criterion._allow_fits()
+            allow_fits(criterion)
     return plan, _Data(Z, labels, test_Z, test_y, digest, test_digest, n)
 
 

@@ -10,6 +10,7 @@ from fastal._types import Array, Ints
 from fastal.criteria.finished_run import Record
 from fastal.learning.simulated import simulated_run
 from fastal.simulation.plan import run_sequence
+from fastal.stopping.campaigns import rule_of
 from fastal.stopping.replay import measures_in, stop_in
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RefittingWorker:
     ) -> None:  # fmt: skip
         plan = self.plan
         assert plan.refit is not None
-        compiled = self.criterion._compiled() is not None
+        compiled = rule_of(self.criterion) is not None
         points = np.ascontiguousarray(Z[:, rows].T)
         test = None
         if plan.has_test:

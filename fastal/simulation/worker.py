@@ -17,6 +17,7 @@ from fastal.learning.lazy import LazySelection
 from fastal.simulation.chunk import Chunk
 from fastal.simulation.plan import draw_pools, made_data, run_sequence
 from fastal.simulation.refitting import RefittingWorker
+from fastal.stopping.campaigns import rule_of
 from fastal.stopping.replay import measures_in, stop_in
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class _Worker:
         self.plan = plan
         # None: the criterion evaluates the bounds afterwards
         self.criterion = plan.criterion.copy()
-        self.rule = self.criterion._compiled()
+        self.rule = rule_of(self.criterion)
         self.past_stop = plan.runs_past_stop or self.rule is None
         self._pool: Any = None
         self._work: Any = None
