@@ -539,7 +539,10 @@ cdef class Streams:
 # ---------------------------------------------------------------------------------------------
 
 cdef class Pushes:
-    """What takes bounds one by one, by a `Rule` or what does the same in Python, in `_rule`."""
+    """What takes bounds one by one, by a `Rule` or what does the same in Python, in `_rule`.
+
+    ``_number(r)`` checks what is no float.
+    """
 
     cdef public object _rule
 
@@ -560,8 +563,7 @@ cdef class Pushes:
         cdef Rule rule
         cdef int status
         if type(self._rule) is not Rule or not isinstance(r, float):
-            from fastal._validation import real
-            return self._rule.push(real("r", r))
+            return self._rule.push(self._number(r))
         rule = <Rule>self._rule
         if rule.busy:
             rule.check()

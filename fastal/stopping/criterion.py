@@ -172,6 +172,10 @@ class Criterion(Pushes, ABC):
         """Return whether the rule says stop after these bounds, at least one."""
         raise NotImplementedError(f"a {type(self).__name__} must define says_stop(bounds)")
 
+    def _number(self, r: object) -> float:
+        """Check a bound that is no float."""
+        return check.real("r", r)
+
     def _spec(self) -> tuple[Any, ...] | None:
         """Return the rule as `Rule` takes it; None if it is in Python. Settings are checked."""
         return None

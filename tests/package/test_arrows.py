@@ -37,7 +37,7 @@ BELOW = {
     "paper": {
         "simulation", "learning", "criteria", "models", "stopping", "bound", "runs", "datasets",
     },
-    "plotting": set(),
+    "plotting": {"stopping", "runs"},
     "cli": {
         "paper", "simulation", "learning", "criteria", "models", "stopping", "bound",
         "runs", "jit", "datasets", "plotting",
