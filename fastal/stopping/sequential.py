@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastal import _validation as check
-from fastal._core import batch, distribution
+from fastal._core import distribution, levels
 from fastal._types import Array
 from fastal.runs import ALTERNATIVES, METHODS
 
@@ -161,7 +161,7 @@ def _attained(level: float, horizon: int) -> float:
     """
     critical = np.empty(horizon + 1, dtype=np.int32)
     exact, less = METHODS["exact"], ALTERNATIVES["less"]
-    batch.critical_counts(level, False, exact, critical)
+    levels.critical_counts(level, False, exact, critical)
     return max(
         (
             distribution.p_value(int(critical[n]), n // 2, n - n // 2, less, exact)
