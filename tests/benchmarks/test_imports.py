@@ -38,7 +38,7 @@ def test_public_names_only(file):
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("from fastal._core.tracker import RunsTracker", ["fastal._core.tracker.RunsTracker"]),
+        ("from fastal._core.rule import Rule", ["fastal._core.rule.Rule"]),
         ("from fastal.models import weak_fit", ["fastal.models.weak_fit"]),
         ("from fastal import Stopper, _threads", ["fastal._threads"]),
         ("import fastal._core.dots", ["fastal._core.dots"]),

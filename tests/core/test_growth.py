@@ -9,6 +9,7 @@ from fastal import Stopper, runs_test, stopping_time
 from fastal._core.rule import Rule
 from fastal._core.runs_test import rising_pairs
 
+
 def growth(work, n=30_000, rounds=7):
     """CPU time of 4 n over that of n, the least of several rounds each."""
 

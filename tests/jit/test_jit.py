@@ -94,7 +94,9 @@ def test_integers_of_blas():
     assert "int *" in symbols._signature("scipy.linalg.cython_blas", "dgemm")
 
 
-@pytest.mark.parametrize("spec", [RULE, MOVEMENT, ("any", RULE, ("count", 12)), ("all", RULE, RULE)])
+@pytest.mark.parametrize(
+    "spec", [RULE, MOVEMENT, ("any", RULE, ("count", 12)), ("all", RULE, RULE)]
+)
 def test_streams_inside_compiled_code(spec):
     streams = Streams(Rule(spec), 2)
     handle = streams.lend()

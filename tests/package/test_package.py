@@ -93,7 +93,7 @@ def test_show_versions(capsys):
 
 @pytest.mark.parametrize(
     "name",
-    ["py.typed", "__init__.pyi", "_core/tracker.pyi", "_core/runs.pxd", "stopping/sequential.npz"],
+    ["py.typed", "__init__.pyi", "_core/rule.pyi", "_core/runs.pxd", "stopping/sequential.npz"],
 )
 def test_installed_beside_the_code(name):
     assert (files("fastal") / name).is_file()

@@ -17,7 +17,6 @@ from numba import config
 
 import fastal
 from fastal import GaussianProcess, Stopper, StopperBatch, jit
-from fastal._core.tracker import RunsTracker
 from fastal.cli.entry import main
 
 PACKAGE = Path(fastal.__file__).parent
@@ -148,23 +147,6 @@ def test_many_threads_at_once_in_one_batch():
     assert batch.n[0] == max(batch.n)
 
 
-NUMBERS = ("n_pushed", "n_below", "n_above", "n_runs", "median", "rejects")
-
-
-def test_no_number_of_a_tracker_that_something_else_changes():
-    # seen by ThreadSanitizer: they were read while another thread's extend wrote them
-    tracker = RunsTracker()
-    tracker.extend(BOUNDS, np.empty(len(BOUNDS), dtype=np.uint8))
-    before = [getattr(tracker, name) for name in NUMBERS]
-    tracker.lend()
-    for name in NUMBERS:
-        with pytest.raises(RuntimeError, match="in use by another thread"):
-            getattr(tracker, name)
-    assert tracker.stopped_at == STOP
-    tracker.take_back()
-    assert [getattr(tracker, name) for name in NUMBERS] == before
-
-
 def test_processes_of_labels_in_many_threads():
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
@@ -230,9 +212,7 @@ def test_fork_with_a_warm_cache():
 
 def test_spawn_with_a_warm_cache():
     # what multiprocessing's spawn does, without its need to import this file by name
-    code = CODE.replace(
-        "import json, sys", "import json, sys, multiprocessing, fastal._core.tracker"
-    )
+    code = CODE.replace("import json, sys", "import json, sys, multiprocessing, fastal._core.rule")
     code += "\nprint(multiprocessing.get_context('spawn').Pool(1).map(Stopper().extend, [bounds.tolist()]))"
     done = python(code=f"if __name__ == '__main__':\n    exec({code!r})")
     assert done.returncode == 0, done.stderr
