@@ -1,4 +1,4 @@
-"""The runs test: distribution, test and tracker, beside the slow twins and statsmodels."""
+"""The runs test: distribution, test and rule, beside the slow twins and statsmodels."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from fastal import RunsDistribution, runs_test
 from ._inside import inside
 from ._timing import best, ratio
 
-RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
+Rule = inside("Rule", "fastal._core.rule")  # since 0.3
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None
@@ -25,28 +25,29 @@ def _values(n):
     return np.random.default_rng(0).standard_normal(n)
 
 
-def _tracker(n, alpha=1e-3):
-    tracker = RunsTracker(alpha)
-    tracker.extend(_values(n), np.empty(n, dtype=np.uint8))
-    return tracker
+def _rule(values, alpha=1e-300):
+    """Return a rule that has taken these, and looks on."""
+    rule = Rule(("runs", alpha, 0, False, True, 0))
+    rule.extend(values)
+    return rule
 
 
 class _Pushes:
     """Push a block of values after n others, from a fresh copy each time.
 
-    A tracker grows with every push. Making the copy and freeing it (milliseconds at 10^6 values)
+    A rule grows with every push. Making the copy and freeing it (milliseconds at 10^6 values)
     are kept out of the timed body.
     """
 
     def __init__(self, n, block=1000):
-        self.start = _tracker(n)
+        self.start = _rule(_values(n))
         self.values = np.random.default_rng(1).standard_normal(block).tolist()
 
     def prepare(self):
-        self.tracker = self.start.copy()
+        self.rule = self.start.copy()
 
     def body(self):
-        push = self.tracker.push
+        push = self.rule.push
         for value in self.values:
             push(value)
 
@@ -66,7 +67,7 @@ class Decision:
 
     params = (["fastal", "reference", "statsmodels"], [1_000, 1_000_000])
     param_names = ("implementation", "T")
-    number = 1  # a push changes the tracker: no repetition within a sample, no warm-up
+    number = 1  # a push changes the rule: no repetition within a sample, no warm-up
     warmup_time = 0
 
     def setup(self, implementation, T):
@@ -111,7 +112,7 @@ class DecisionRatios:
 
 
 def track_push_at_a_million_over_a_thousand():
-    """At most 4."""
+    """At most 20: a look at a million values is in it."""
     return _seconds_a_push(1_000_000) / _seconds_a_push(1_000)
 
 
@@ -119,15 +120,15 @@ track_push_at_a_million_over_a_thousand.unit = "ratio"
 
 
 class EveryPrefix:
-    """A whole array in one call, every prefix decided."""
+    """A whole array in one call, every prefix decided; the values do not stop it."""
 
     params = (["fastal", "argsort"], [10_000, 1_000_000])
     param_names = ("implementation", "n")
 
     def setup(self, implementation, n):
-        x, out = _values(n), np.empty(n, dtype=np.uint8)
+        x = _values(n)
         bodies = {
-            "fastal": lambda: RunsTracker(1e-3).extend(x, out),
+            "fastal": lambda: _rule(x, 1e-9),
             "argsort": lambda: np.argsort(x, kind="stable"),
         }
         self.body = bodies[implementation]
@@ -141,9 +142,8 @@ class EveryPrefixRatio:
     param_names = ("n",)
 
     def track_over_argsort(self, n):
-        """At most 2.5."""
-        x, out = _values(n), np.empty(n, dtype=np.uint8)
-        return ratio(lambda: RunsTracker(1e-3).extend(x, out), lambda: np.argsort(x, kind="stable"))
+        x = _values(n)
+        return ratio(lambda: _rule(x, 1e-9), lambda: np.argsort(x, kind="stable"))
 
     track_over_argsort.unit = "ratio"
 
@@ -157,11 +157,8 @@ class TiedPrefixes:
     def track_over_random(self, kind, n):
         i = np.arange(n, dtype=float)
         kinds = {"equal": 0 * i, "alternating": i % 2, "sorted": i, "reversed": -i}
-        x, out = kinds.get(kind, i % 1000), np.empty(n, dtype=np.uint8)
-        random = _values(n)
-        return ratio(
-            lambda: RunsTracker(1e-3).extend(x, out), lambda: RunsTracker(1e-3).extend(random, out)
-        )
+        x, random = kinds.get(kind, i % 1000), _values(n)
+        return ratio(lambda: _rule(x, 1e-9), lambda: _rule(random, 1e-9))
 
     track_over_random.unit = "ratio"
 
@@ -227,12 +224,12 @@ class Accuracy:
 
 
 def track_bytes_a_value():
-    """At most 64, at 2^20 values."""
-    return _tracker(2**20).nbytes / 2**20
+    """At most 20, at 2^20 values."""
+    return _rule(_values(2**20)).nbytes / 2**20
 
 
 track_bytes_a_value.unit = "bytes"
 
 
 def peakmem_a_million_values():
-    _tracker(2**20)
+    _rule(_values(2**20))

@@ -11,13 +11,15 @@ import numpy as np
 import twins
 from numba import njit
 
-from fastal import Stopper, StopperBatch, false_stop_probability, stopping_time
-from fastal.jit import stopper_free, stopper_new, stopper_push, stopper_reset
+from fastal import Stopper, false_stop_probability, stopping_time
 
 from ._inside import inside
 from ._timing import best, ratio
 
-RunsTracker = inside("RunsTracker", "fastal._core.tracker", "fastal._core.runs")
+# since 0.3
+Streams = inside("Streams", "fastal")
+push, reset = (inside(name, "fastal.jit") for name in ("push", "reset"))
+Rule = inside("Rule", "fastal._core.rule")
 
 if find_spec("statsmodels") is None:
     runstest_1samp = None
@@ -43,7 +45,7 @@ def _after_a_thousand(prepare, body, rounds=25):
 
 
 def _push_seconds():
-    start = Stopper(noise=0.01)
+    start = Stopper()
     start.extend(_values(BLOCK))
     values = _values(BLOCK, 1).tolist()
 
@@ -55,36 +57,10 @@ def _push_seconds():
     return _after_a_thousand(start.copy, body)
 
 
-def _tracker_seconds():
-    start = RunsTracker()
-    start.extend(_values(BLOCK), np.empty(BLOCK, dtype=np.uint8))
-    values = _values(BLOCK, 1).tolist()
-
-    def body(tracker):
-        push = tracker.push
-        for value in values:
-            push(value)
-
-    return _after_a_thousand(start.copy, body)
-
-
-def _update_seconds():
-    start = Stopper(noise=0.01)
-    start.extend(_values(BLOCK) ** 2)
-    labels = _values(BLOCK, 1).tolist()
-
-    def body(stopper):
-        update = stopper.update
-        for y in labels:
-            update(0.1, 0.5, y)
-
-    return _after_a_thousand(start.copy, body)
-
-
 class Decision:
     """A decision after a thousand bounds: a thousand times for fastal, once for the others."""
 
-    params = (["push", "update", "reference", "statsmodels"],)
+    params = (["push", "reference", "statsmodels"],)
     param_names = ("implementation",)
     number = 1  # a push changes the state
     warmup_time = 0
@@ -93,11 +69,10 @@ class Decision:
         if implementation == "statsmodels" and runstest_1samp is None:
             raise NotImplementedError("statsmodels is not installed")
         x, labels = _values(BLOCK), _values(BLOCK, 1).tolist()
-        stopper = Stopper(noise=0.01)
+        stopper = Stopper()
         stopper.extend(x)
         self.body = {
             "push": lambda: [stopper.push(value) for value in labels],
-            "update": lambda: [stopper.update(0.1, 0.5, y) for y in labels],
             "reference": lambda: twins.runs_test(x, alternative="less") <= 1e-3,
             "statsmodels": lambda: runstest_1samp(x)[1] <= 1e-3,
         }[implementation]
@@ -119,20 +94,19 @@ class Push:
     track_statsmodels_over_push.unit = "ratio"
 
 
-def track_push_over_the_tracker():
-    """At most 2."""
-    return _push_seconds() / _tracker_seconds()
+def track_push_over_an_append():
+    """At most 3, at 1,000 bounds: `list.append` in the same loop."""
+    values = _values(BLOCK, 1).tolist()
+
+    def body(items):
+        append = items.append
+        for value in values:
+            append(value)
+
+    return _push_seconds() / _after_a_thousand(list, body)
 
 
-track_push_over_the_tracker.unit = "ratio"
-
-
-def track_update_over_push():
-    """At most 4."""
-    return _update_seconds() / _push_seconds()
-
-
-track_update_over_push.unit = "ratio"
+track_push_over_an_append.unit = "ratio"
 
 
 class Histories:
@@ -177,57 +151,55 @@ class HistoriesRatio:
 def _push_all(handle, values):
     stopped = False
     for value in values:
-        stopped = stopper_push(handle, value)
+        stopped = push(handle, 0, value)
     return stopped
 
 
 def track_compiled_push_over_the_c_loop():
-    """At most 1.3: a thousand bounds from empty."""
-    values, out = _values(BLOCK), np.empty(BLOCK, dtype=np.uint8)
-    handle, tracker = stopper_new(1e-3), RunsTracker()
+    """At most 1.5: a thousand bounds from empty."""
+    values, rule = _values(BLOCK), Rule(("runs", 1e-300, 0, False, True, 0))
+    streams = Streams(Stopper(1e-300), 1)
+    handle = streams.handle
 
     def compiled():
-        stopper_reset(handle)
+        reset(handle, 0)
         _push_all(handle, values)
 
     def plain():
-        tracker.reset()
-        tracker.extend(values, out)
+        rule.reset()
+        rule.extend(values)
 
-    try:
-        return ratio(compiled, plain)
-    finally:
-        stopper_free(handle)
+    return ratio(compiled, plain)
 
 
 track_compiled_push_over_the_c_loop.unit = "ratio"
 
 
 class LockStep:
-    params = (["StopperBatch", "Stoppers"], [1_000])
+    params = (["Streams", "Stoppers"], [1_000])
     param_names = ("implementation", "streams")
     number = 1  # a push changes the state
     warmup_time = 0
 
     def setup(self, implementation, streams):
-        self.batch = StopperBatch(streams)
+        self.streams = Streams(Stopper(), streams)
         self.stoppers = [Stopper() for _ in range(streams)]
         self.rows = itertools.cycle(_values(100 * streams).reshape(100, streams))
 
     def time_push(self, implementation, streams):
         row = next(self.rows)
-        if implementation == "StopperBatch":
-            self.batch.push(row)
+        if implementation == "Streams":
+            self.streams.push(row)
         else:
             for stopper, value in zip(self.stoppers, row.tolist(), strict=True):
                 stopper.push(value)
 
 
 def track_bytes_a_bound():
-    """At most 72, at 2^20 bounds."""
-    stopper = Stopper()
-    stopper.extend(_values(2**20))
-    return stopper._tracker.nbytes / 2**20
+    """At most 20, at 2^20 bounds."""
+    rule = Rule(("runs", 1e-3, 0, False, True, 0))
+    rule.extend(_values(2**20))
+    return rule.nbytes / 2**20
 
 
 track_bytes_a_bound.unit = "bytes"
@@ -255,26 +227,14 @@ class FalseStopsOfOptions:
         [
             "plain",
             "fall=0",
-            "patience=3",
-            "min_bounds=30",
-            "window=50",
-            "window=30",
             "normal",
-            "two-sided",
         ],
         [20_000, 400_000],
     )
     param_names = ("option", "streams")
 
     def track_percent_stopped(self, option, streams):
-        name, _, value = option.partition("=")
-        settings = {name: int(value)} if value else {}
-        if name == "fall":
-            settings = {"fall": False}
-        if option == "normal":
-            settings = {"method": option}
-        elif option == "two-sided":
-            settings = {"alternative": option}
+        settings = {"plain": {}, "fall=0": {"fall": False}, "normal": {"method": "normal"}}[option]
         x = np.random.default_rng(21).random((streams, 100))
         return 100 * (stopping_time(x, 1e-3, **settings) > 0).mean()
 
