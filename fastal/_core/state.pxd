@@ -82,8 +82,8 @@ cdef void state_free(State *s) noexcept nogil
 #
 # streams_new: NULL when there is no memory; the levels of `like` are borrowed. streams_new_runs,
 # streams_new_movement: the same, and NULL for settings that no rule has.
-# streams_push: as state_push. streams_stopped_at: bounds at the stop, 0 before it. streams_reset: 0.
-# These, but not streams_new, take NULL, and a stream i that there is not: NO_STATE, or NaN.
+# streams_push: as state_push. streams_stopped_at: bounds at the stop, 0 before it. streams_reset:
+# 0. All of these take NULL, and a stream i that there is not: NO_STATE, or NaN.
 cdef struct Arena:
     int64_t n
     State *states

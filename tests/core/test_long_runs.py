@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, Stopper, learn, stopping_time
+from fastal import GaussianProcess, RunsDistribution, Stopper, learn, runs_test, stopping_time
 from fastal._core import selection_eager
-from fastal.runs import RunsDistribution
+from fastal._core.rule import Rule
 
 JIT = hasattr(selection_eager.run, "py_func")
 pytestmark = [
@@ -23,20 +23,24 @@ def recounted(x):
 
 
 def test_ten_million_pushes():
-    """One value at a time; counts, p-value and stop as from the whole sequence at once."""
+    """One value at a time; counts and p-value as from the whole sequence at once."""
     n = 10**7
     x = np.random.default_rng(0).standard_normal(n)
-    stopper = Stopper(1e-300, method="exact")  # "auto" is normal beyond 10^6 values
-    push = stopper.push
+    rule = Rule(("runs", 1e-300, 1, False, True, 0))  # exact: "auto" is normal beyond 10^6 values
+    push = rule.push
     for number, value in enumerate(x.tolist(), 1):
         push(value)
         if number in (10**3, 10**5, 10**6, n):
             runs, below, above = recounted(x[:number])
-            assert (stopper.n_runs, stopper.n_below, stopper.n_above) == (runs, below, above)
+            found = runs_test(x[:number], cutoff="median", alternative="less", method="exact")
+            assert (found.n_runs, found.n_below, found.n_above) == (runs, below, above)
             exact = RunsDistribution(below, above).cdf(runs)
-            assert stopper.p_value == pytest.approx(exact, rel=1e-12)
-    assert stopper.bounds.tobytes() == x.tobytes()
-    assert not stopper.stopped
+            assert found.pvalue == pytest.approx(exact, rel=1e-12)
+            assert rule.says == (False,)
+    kept = np.empty(n)
+    rule.bounds(kept)
+    assert kept.tobytes() == x.tobytes()
+    assert rule.stopped_at == 0
     assert stopping_time(x, 1e-300) is None
 
 

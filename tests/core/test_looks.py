@@ -157,7 +157,7 @@ def test_bounds_of_critical_numbers_are_never_too_small(alpha, method):
     for total, bound in zip(n.tolist(), bounds.tolist(), strict=True):
         n0, runs = total // 2, max(bound + 1, 2)
         if n0 and runs <= total:
-            assert distribution.p_value(runs, n0, total - n0, 0, method, False) > alpha
+            assert distribution.p_value(runs, n0, total - n0, 0, method) > alpha
     if 1e-12 <= alpha <= 0.99:
         assert bounds[n == 10_000] - critical(alpha, 10_000, method) <= 4
 

@@ -52,6 +52,13 @@ def some_bounds(rng, n):
     return kinds[rng.integers(len(kinds))]()
 
 
+def some_horizon(rng, spec, low, high):
+    """Return one horizon for all parts, or one for each."""
+    if rng.random() < 0.5:
+        return int(rng.integers(low, high))
+    return tuple(rng.integers(low, high, len(Twin(spec).parts)).tolist())
+
+
 def taken(rule):
     out = np.empty(rule.n)
     rule.bounds(out)
@@ -75,8 +82,9 @@ def test_random_histories(spec):
     for _ in range(15):
         rule, twin = Rule(spec), Twin(spec)
         if waits:
-            twin.horizon = int(rng.integers(20, 90))
-            rule.set_horizon(twin.horizon)
+            horizon = some_horizon(rng, spec, 20, 90)
+            twin.set_horizon(horizon)
+            rule.set_horizon(horizon)
         for _ in range(12):
             step, x = rng.integers(12), some_bounds(rng, int(rng.integers(1, 25)))
             if step < 5:
@@ -94,8 +102,9 @@ def test_random_histories(spec):
                     rule.replace(values, confirms)
                     twin.replace(values.tolist(), confirms)
             elif step == 10 and waits:
-                twin.horizon = int(rng.integers(1, 120))
-                rule.set_horizon(twin.horizon)
+                horizon = some_horizon(rng, spec, 1, 120)
+                twin.set_horizon(horizon)
+                rule.set_horizon(horizon)
             elif rng.random() < 0.1:
                 rule.reset()
                 twin.reset()
@@ -103,7 +112,7 @@ def test_random_histories(spec):
                 rule = rule.copy()
             assert_same(rule, twin)
         saved = Rule(spec)
-        saved.set_horizon(twin.horizon)
+        saved.set_horizon(tuple(twin.horizons))
         saved.restore(taken(rule), rule.stops, rule.stopped_at, rule.held)
         assert_same(saved, twin)
 
@@ -170,7 +179,7 @@ def test_the_c_functions():
     push = c_function("streams_push", ctypes.c_int, many, i, r)
     stopped_at = c_function("streams_stopped_at", i, many, i)
     left = c_function("streams_left", r, many, i)
-    reset = c_function("streams_reset", None, many, i)
+    reset = c_function("streams_reset", ctypes.c_int, many, i)
     free = c_function("streams_free", None, many)
 
     like = Rule(("any", RUNS, ("still", 0.1, 200)))
@@ -181,16 +190,15 @@ def test_the_c_functions():
     assert [stopped_at(streams, j) for j in range(3)] == [0, like.stopped_at, 0]
     assert like.stopped_at > 0
     assert left(streams, 1) == like.left
-    reset(streams, 1)
-    assert stopped_at(streams, 1) == 0
+    assert (reset(streams, 1), stopped_at(streams, 1)) == (0, 0)
     assert [push(streams, j, 1.0) for j in (-1, 0, 2, 3)] == [-3, 0, 0, -3]
     assert [push(streams, 0, value) for value in (math.nan, math.inf, -1.0)] == [-2, -2, -4]
     free(streams)
     assert (push(None, 0, 1.0), stopped_at(None, 0), new(None, 3), new(like.lend(), -1)) == (
-        -3, 0, None, None
+        -3, -3, None, None
     )  # fmt: skip
     assert math.isnan(left(None, 0))
-    reset(None, 0)
+    assert reset(None, 0) == -3
     free(None)
 
 
@@ -222,10 +230,10 @@ def test_a_refused_bound_changes_nothing():
     rule.set_horizon(50)
     rule.push(1.0)
     for value, text in ((np.nan, "finite, got nan"), (-1.0, "negative, got -1.0")):
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=f"^`r` must .*{text}$"):
             rule.push(value)
         for give in (rule.extend, lambda x: rule.replace(x, True)):
-            with pytest.raises(ValueError, match=text):
+            with pytest.raises(ValueError, match=f"^`values` must .*{text} at index 1$"):
                 give(np.array([2.0, value]))
     assert taken(rule).tolist() == [1.0]
     assert not rule.held
@@ -327,6 +335,31 @@ def test_horizon_of_the_users_own_stays():
     assert (own.stopped_at, told.stopped_at) == (0, 12)
     told.set_horizon(1000)  # undoes no stop
     assert told.stopped_at == 12
+
+
+def test_each_part_has_a_horizon():
+    # a budget in an `any` limits its own group only
+    still = ("still", 0.01, 0)
+    rule = Rule(("any", ("all", still, ("count", 12)), ("all", still, ("count", 30)), RUNS))
+    for wrong in ((), (1,) * 7, (1,) * 9):
+        with pytest.raises(ValueError, match="`horizon` must have length 8, got"):
+            rule.set_horizon(wrong)
+    with pytest.raises(TypeError):
+        rule.set_horizon((None, None, 12, None, None, "30", None, None))
+    with pytest.raises(ValueError, match="`horizon` must be given"):
+        rule.push(1.0)  # nothing of these has come in
+    rule.set_horizon((None, None, 12, None, None, 0, None, None))
+    with pytest.raises(ValueError, match="`horizon` must be given"):
+        rule.push(1.0)  # one part still waits
+    rule.set_horizon((0, -3, 15, 0, 0, 30, 0, 99))
+    rule.extend(np.tile([1.0, 0.9], 20))
+    assert rule.stops == (15, 15, 15, 12, 0, 0, 0, 0)
+    streams, counts = Streams(rule, 2), np.empty((2, 2), dtype=np.int64)
+    streams.set_horizon((0, 0, 20, 0, 0, 30, 0, 0))
+    for r in rule.n * [1.0]:
+        streams.push(np.full(2, r), np.ones(2, np.uint8), np.empty(2, np.uint8))
+    streams.counts(counts)
+    assert counts[1].tolist() == [20, 20]
 
 
 def test_a_rule_is_small_and_copied_by_copy():

@@ -6,22 +6,20 @@ Few examples as a rule, 1,000 a property with ``HYPOTHESIS_PROFILE=fuzz``; with
 
 import contextlib
 import io
-import itertools
 import json
 import math
 import sys
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
-import twins
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from saved_states import MAKERS, good_state, places, reader
+from twins import looks
 
 from fastal import ActiveLearner
-from fastal._core.tracker import RunsTracker
+from fastal._core.rule import Rule
 from fastal.cli.entry import main
 from fastal.cli.table import TableError, read_table
 
@@ -218,21 +216,6 @@ EXTREMES = (
 )  # fmt: skip
 
 
-def exact_summary(values):
-    """Runs, counts and median by exact arithmetic; the median is rounded once."""
-    ordered = sorted(map(Fraction, values))
-    n = len(ordered)
-    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    try:
-        middle = float(median)
-    except OverflowError:
-        raise AssertionError("a midpoint of doubles is in their range") from None
-    # The tracker compares with its rounded median: ties go up.
-    high = [Fraction(value) >= Fraction(middle) for value in values]
-    runs = 1 + sum(a != b for a, b in itertools.pairwise(high))
-    return runs, n - sum(high), sum(high), middle
-
-
 @st.composite
 def adversarial(draw):
     """Sequences that are equal, alternating, sorted, near one another or of any doubles."""
@@ -257,22 +240,14 @@ def adversarial(draw):
 
 
 @settings(max_examples=EXAMPLES)
-@given(values=adversarial(), window=st.sampled_from([0, 2, 3, 7, 16]))
-@example(values=[1.7976931348623157e308] * 3, window=0)
-@example(values=[-1.7976931348623157e308, 1.7976931348623157e308] * 8, window=3)
-@example(values=[5e-324, 0.0, -0.0, -5e-324] * 5, window=0)
-def test_tracker_on_adversarial_doubles(values, window):
-    tracker = RunsTracker(0.05, 0, window)
-    rejected = []
-    for n in range(1, len(values) + 1):
-        rejected.append(tracker.push(values[n - 1]))
-        tested = values[max(0, n - window) : n] if window else values[:n]
-        runs, below, above, median = exact_summary(tested)
-        assert (tracker.n_runs, tracker.n_below, tracker.n_above) == (runs, below, above)
-        assert tracker.median == median
-        p = float(twins.runs_cdf(runs, below, above)) if below and above else 1.0
-        assert tracker.p_value() == pytest.approx(p, rel=1e-13)
-        assert rejected[-1] == (below > 0 < above and p <= 0.05)
-    out = np.empty(len(values), dtype=np.uint8)
-    RunsTracker(0.05, 0, window).extend(np.array(values), out)
-    assert out.tolist() == rejected
+@given(values=adversarial(), fall=st.booleans())
+@example(values=[1.7976931348623157e308] * 3, fall=False)
+@example(values=[-1.7976931348623157e308, 1.7976931348623157e308] * 8, fall=False)
+@example(values=[5e-324, 0.0, -0.0, -5e-324] * 5, fall=False)
+def test_looks_at_adversarial_doubles(values, fall):
+    rule = Rule(("runs", 0.05, 0, False, fall, 0))
+    stops = [rule.push(value) for value in values]
+    at = looks.first_stop(values, 0.05, fall=fall)
+    assert stops == [0 < at <= n for n in range(1, len(values) + 1)]
+    again = Rule(rule.spec)
+    assert again.extend(np.array(values)) == max(at, 0)

@@ -35,8 +35,8 @@ class Twin:
     """A tree of rules over one sequence of bounds."""
 
     def __init__(self, spec):
-        self.spec, self.horizon = spec, 0
-        self.parts = list(self._preorder(spec))
+        self.spec, self.parts = spec, list(self._preorder(spec))
+        self.set_horizon(0)
         self.reset()
 
     def _preorder(self, spec):
@@ -48,16 +48,22 @@ class Twin:
         self.bounds, self.held, self.stopped_at = [], False, 0
         self.stops = [0] * len(self.parts)  # of each part that is no combination
 
-    def _says(self, part):
-        n = len(self.bounds)
+    def set_horizon(self, horizon):
+        each = horizon if isinstance(horizon, tuple) else (horizon,) * len(self.parts)
+        self.horizons = [
+            (part[2] or n) if part[0] == "still" else 0
+            for part, n in zip(self.parts, each, strict=True)
+        ]
+
+    def _says(self, i):
+        part, horizon, n = self.parts[i], self.horizons[i], len(self.bounds)
         if part[0] == "runs":
-            _, alpha, method, falling, fall, horizon = part
+            _, alpha, method, falling, fall, end = part
             return looks.says_stop(
                 self.bounds, alpha, method=METHODS[method], falling=falling, fall=fall,
-                horizon=horizon,
+                horizon=end,
             )  # fmt: skip
         if part[0] == "still":
-            horizon = part[2] or self.horizon
             left, _ = still(self.bounds, horizon)
             late = n > min(20, max(10, n // 5)) and left <= part[1]
             return part[1] > 0 and n > 0 and (n >= horizon or late)
@@ -65,7 +71,7 @@ class Twin:
 
     @property
     def says(self):
-        return tuple(self._says(part) for part in self.parts)
+        return tuple(self._says(i) for i in range(len(self.parts)))
 
     def _whole(self, stops, i=0):
         """Return the stop of part i, and the index behind it."""
@@ -87,7 +93,7 @@ class Twin:
         self.bounds.append(r)
         if not self.stopped_at:
             for i, part in enumerate(self.parts):
-                if not self.stops[i] and (part[0] == "count" or not self.held) and self._says(part):
+                if not self.stops[i] and (part[0] == "count" or not self.held) and self._says(i):
                     self.stops[i] = len(self.bounds)
             self.stopped_at = self._whole(self.stops)[0]
         return self.stopped_at > 0
@@ -101,12 +107,12 @@ class Twin:
                 if part[0] == "count":
                     self.stops[i] = part[1] if says else 0
                 else:
-                    end = part[0] == "still" and n >= (part[2] or self.horizon)
+                    end = part[0] == "still" and n >= self.horizons[i]
                     self.stops[i] = n if says and (end or (before[i] and confirms)) else 0
             self.stopped_at = self._whole(self.stops)[0]
 
     def left_and_level(self):
-        for part in self.parts:
+        for part, horizon in zip(self.parts, self.horizons, strict=True):
             if part[0] == "still":
-                return still(self.bounds, part[2] or self.horizon)
+                return still(self.bounds, horizon)
         return math.nan, math.nan
