@@ -379,7 +379,7 @@ def test_rows_that_are_not_the_same_when_read_again(client):
     try:
         D = da.from_delayed(dask.delayed(random_rows)(), (3000, 2), float)
         learner = ActiveLearner(D, gp=GP, criterion=FixedBudget(9), seed=0)
-        learner.tell(0.0)
+        learner.tell(0.0, index=learner.ask())
         owner = learner.points._parts[0].address
         os.kill(client.run(os.getpid, workers=[owner])[owner], signal.SIGKILL)
         with pytest.raises(RuntimeError, match="other rows when it was read again"):
