@@ -262,8 +262,11 @@ class Criterion(Pushes, ABC):
         try:
             self.set_horizon(horizon)
             self._replace_all(bounds, edge)
-        except BaseException:  # a bound is refused
+        except BaseException as error:  # a bound is refused
             self._take_over(before)
+            if isinstance(error, ValueError):
+                said = str(error).replace("`values`", "`bounds_or_model`")
+                raise ValueError(said) from None
             raise
         return self.stopped
 
