@@ -58,7 +58,7 @@ def test_public_names_only(file):
         ("from fastal.models import weak_fit", ["fastal.models.weak_fit"]),
         ("from fastal import Stopper, _threads", ["fastal._threads"]),
         ("import fastal._core.dots", ["fastal._core.dots"]),
-        ("from fastal import RunsDistribution", ["fastal.runs.RunsDistribution"]),
+        ("from fastal import movement_left", ["fastal.movement_left"]),
         ("from fastal.jit import gp_kl", []),
         ("from fastal.runs import runs_test, choose", ["fastal.runs.choose"]),
     ],
