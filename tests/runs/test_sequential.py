@@ -12,8 +12,8 @@ import pytest
 import twins
 
 from fastal import Stopper, runs_test, stopping_time
-from fastal.runs import false_stop_probability
 from fastal._core import batch
+from fastal.runs import false_stop_probability
 from fastal.runs.sequential import _tables, longest_horizon, look_level
 
 STREAMS = 20_000
