@@ -12,7 +12,7 @@ import pytest
 import twins
 
 from fastal import Stopper, runs_test, stopping_time
-from fastal._core import batch
+from fastal._core import levels
 from fastal.runs import false_stop_probability
 from fastal.runs.sequential import _tables, longest_horizon, look_level
 
@@ -48,7 +48,7 @@ def test_critical_counts():
         (0.00037, [0, 3, 13, 33, 447]),
         (0.0056, [3, 5, 16, 37, 460]),
     ]:
-        batch.critical_counts(level, False, 1, table)
+        levels.critical_counts(level, False, 1, table)
         assert table[[14, 20, 50, 100, 1000]].tolist() == counts
 
 
@@ -125,8 +125,8 @@ def test_the_level_falls_without_a_horizon():
     stopper = Stopper(0.05, sequential=True)
     stopper.extend(np.random.default_rng(0).random(64))
     assert stopper.verdict.alpha == pytest.approx(look_level(0.05) / 9)  # (1 + log2(64/16))^-2
-    assert batch.level_at(15) == 1
-    assert batch.level_at(1024) == pytest.approx(1 / 49)
+    assert levels.level_of(1.0, 15) == 1
+    assert levels.level_of(1.0, 1024) == pytest.approx(1 / 49)
 
 
 @pytest.mark.parametrize("fall", [False, True])
@@ -158,7 +158,7 @@ def test_what_counts_less_often_allows_a_higher_level():
 
 
 def test_the_tables_of_the_paper_rule_are_those_of_0_1():
-    file = files("fastal.stopping").joinpath("sequential.npz").read_bytes()
+    file = files("fastal.runs").joinpath("sequential.npz").read_bytes()
     assert (
         hashlib.sha256(file).hexdigest()
         == "411956c70722681cb38ea10d8175ab743978c44dbe2ec91c7a44ab84e00346ac"
@@ -189,7 +189,7 @@ def test_least_p_values_against_a_plain_loop(make_sequential):
                 runs_test(row[:n], cutoff="median", alternative="less").pvalue for n in range(2, 61)
             ]
             if weighted:
-                p = [value / batch.level_at(n) for n, value in enumerate(p, 2)]
+                p = [value / levels.level_of(1.0, n) for n, value in enumerate(p, 2)]
             if fall:
                 p = [v if twins.fell(row[:n]) else 1.0 for n, v in enumerate(p, 2)]
             assert early == pytest.approx(min(p[:29]), rel=1e-9)
