@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fastal import _validation as check
 from fastal._core.rule import Rule
-from fastal._state import damaged_state, state_values
+from fastal._state import state_values
 from fastal.stopping.count import FixedBudget
 from fastal.stopping.criterion import VERSION, Criterion, Fit, saved_fit
 from fastal.stopping.still import MovementBelow
@@ -311,8 +311,10 @@ class Combination(Criterion):
         _, _, members, horizon, bounds, fit, stops, stop = state_values(state, names)
         if not isinstance(members, list):
             raise ValueError(f"`members` must be a list, got {check.short_repr(members)}")
-        with damaged_state():
-            made = [Criterion.from_dict(member) for member in members]
+        made = [
+            member if isinstance(member, Criterion) else Criterion.from_dict(member)
+            for member in members
+        ]
         new = cls(*made)
         if not isinstance(new._rule, MemberRules):
             new._restore(horizon, bounds, fit, stops, stop)
@@ -323,6 +325,10 @@ class Combination(Criterion):
         new._rule.kept = 0 if told is None else told.n
         vars(new).update(_horizon=check.count("horizon", horizon), _fit=saved_fit(fit), _stop=told)
         return new
+
+    def __reduce__(self) -> Any:
+        # Members are pickled as they are: where they come to, their classes may not be known by name.
+        return type(self)._restored, (self.to_dict() | {"members": list(self._members)},)
 
     def __repr__(self) -> str:
         return "(" + f" {self._sign} ".join(map(repr, self._members)) + ")"

@@ -574,8 +574,9 @@ def kind_of(state: object, wanted: type[Criterion]) -> type[Criterion]:
             "`state['bounds']` by `extend`"
         )
     if found is None or not issubclass(found, wanted):
+        hint = "" if found else " (a class of your own must be imported first)"
         raise ValueError(
-            f"`state` must describe a {wanted.__name__}, got kind {check.short_repr(kind)}"
+            f"`state` must describe a {wanted.__name__}, got kind {check.short_repr(kind)}{hint}"
         )
     if version != VERSION:
         raise ValueError(
