@@ -7,6 +7,7 @@ from fastal._lazy import attach
 if TYPE_CHECKING:
     from fastal.stopping.batch import Streams as Streams
     from fastal.stopping.batch import stopping_time as stopping_time
+    from fastal.stopping.campaigns import CampaignView as CampaignView
     from fastal.stopping.combine import AllOf as AllOf
     from fastal.stopping.combine import AnyOf as AnyOf
     from fastal.stopping.combine import Combination as Combination
@@ -36,6 +37,7 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "criterion": "Criterion",
+        "campaigns": "CampaignView",
         "measured": "Measured",
         "replay": "FinishedRun Fitted measures_in stop_in",
         "combine": "AllOf AnyOf Combination first_of",

@@ -1,13 +1,69 @@
-"""What whoever runs a campaign asks of a criterion, besides `see` and `set_horizon`."""
+"""What a criterion may see of a campaign, and what a campaign asks of it besides `see`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from fastal._core.rule import Rule
-    from fastal._types import Array
+    from fastal._types import Array, Bools, Ints
     from fastal.stopping.criterion import Criterion
+
+
+class CampaignView(Protocol):
+    """What a criterion may see of a campaign; an `ActiveLearner` is one. Nothing is to be changed."""
+
+    @property
+    def points(self) -> Array:
+        """The pool, (n, d)."""
+
+    @property
+    def n_pool(self) -> int:
+        """Number of points in the pool."""
+
+    @property
+    def n_initial(self) -> int:
+        """Number of labels at the beginning that give no bound."""
+
+    @property
+    def prior(self) -> Any:
+        """The model without labels; None before the first fit."""
+
+    @property
+    def model(self) -> Any:
+        """The model with the labels so far; it may have to be computed."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of all labels after the initial ones, under the present hyper-parameters."""
+
+    @property
+    def last_bound(self) -> float:
+        """Bound of the last label."""
+
+    @property
+    def labelled(self) -> Ints:
+        """Rows of the pool in the order of their labels."""
+
+    @property
+    def skipped(self) -> Ints:
+        """Rows of the pool that cannot be measured."""
+
+    @property
+    def unlabelled(self) -> Bools:
+        """Which points have no label, and can be measured."""
+
+    @property
+    def residuals(self) -> Array:
+        """Distances of the labels from their predictions before them, in standard deviations."""
+
+    @property
+    def largest_variance(self) -> float:
+        """Largest variance of an unlabelled point; 0.0 if there is none."""
+
+    @property
+    def batch_ends(self) -> bool:
+        """Whether the last label was told alone, or is the last of those that came together."""
 
 
 def rule_of(criterion: Criterion) -> Rule | None:

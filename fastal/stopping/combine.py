@@ -36,6 +36,7 @@ class MemberRules:
 
     def push(self, r: float) -> bool:
         """Give a bound to every member; if one refuses it, none has it."""
+        self.refuse_mixed()
         marks = [member._mark() for member in self.members]
         try:
             for member in self.members:
@@ -45,6 +46,16 @@ class MemberRules:
                 member._go_back(mark)
             raise
         return self.stopped_at > 0
+
+    def refuse_mixed(self) -> None:
+        """Refuse a number that some members would take for a bound, others for their measure."""
+        parts = [part for member in self.members for part in separate_parts(member)]
+        for one in parts:
+            if one._measures and not all(part._measures for part in parts):
+                raise TypeError(
+                    f"a combination with {check.short_repr(one)} takes no bounds: push to each "
+                    "member, or let `learn` run it"
+                )
 
     @property
     def n(self) -> int:
@@ -129,6 +140,7 @@ class Combination(Criterion):
     def extend(self, values: ArrayLike) -> int | None:
         if not isinstance(self._rule, MemberRules):
             return super().extend(values)
+        self._rule.refuse_mixed()
         mark = self._mark()
         try:
             for r in check.vector("values", check.column_values("values", values)).tolist():

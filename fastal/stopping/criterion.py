@@ -381,6 +381,9 @@ class Criterion(Pushes, ABC):
         n: int = self._rule.n
         return n
 
+    def __bool__(self) -> bool:
+        return True  # not only where there are bounds
+
     @property
     def verdict(self) -> Verdict:
         """The decision with its reason: at the stop if there was one, else now."""
