@@ -23,9 +23,11 @@ from fastal import (
     stopping_time,
 )
 from fastal.criteria import (
+    ClassificationChange,
     ConfidenceDrop,
     ConfidenceGradient,
     CrossValidation,
+    DeltaFScore,
     ErrorStability,
     GroundTruth,
     MaxUncertainty,
@@ -36,7 +38,8 @@ from fastal.criteria import (
 )
 from fastal.models import LaplaceClassifier
 from fastal.runs import RunsDistribution
-from fastal.stopping.criterion import Criterion
+from fastal.stopping import Combination
+from fastal.stopping.criterion import Criterion, settings_of
 
 PACKAGE = Path(fastal.__file__).parent
 
@@ -47,8 +50,8 @@ MODELS = [
 ]
 CRITERIA = [
     Stopper(),
-    Stopper(np.float64(0.1) / 3, window=7, fall=False, noise=0.1),
-    Stopper(gp=GaussianProcess(2.0)),
+    Stopper(np.float64(0.1) / 3, method="exact", fall=False),
+    Stopper(0.01, sequential=True, horizon=np.int64(90)),
     MovementBelow(0.1, horizon=50),
     FixedBudget(np.int64(9)),
     MinLabels(3),
@@ -58,6 +61,8 @@ CRITERIA = [
     MaxVariance(0.01),
     PACBayes(0.1, 1.0),
     StabilizingPredictions(),
+    ClassificationChange(),
+    DeltaFScore(every=1),
     MaxUncertainty(0.2),
     OverallUncertainty(0.2),
     ErrorStability(0.1),
@@ -66,15 +71,16 @@ CRITERIA = [
     (Stopper(0.01) & MinLabels(30)) | FixedBudget(200) | MovementBelow(horizon=90),
 ]
 ALL = [*MODELS, *CRITERIA]
-NAMES = {name: getattr(fastal, name) for name in fastal._HOME if name[0].isupper()}
+ROOMS = (fastal, fastal.criteria, fastal.models, fastal.runs)
+NAMES = {name: getattr(room, name) for room in ROOMS for name in room.__all__ if name[0].isupper()}
 
 
 def same(a, b):
     """Compare settings: numbers, arrays, and objects by their own settings."""
-    if hasattr(a, "members"):
+    if isinstance(a, Combination):
         return type(a) is type(b) and same(a.members, b.members)
     if isinstance(a, Criterion):
-        return type(a) is type(b) and same(a._arguments(), b._arguments())
+        return type(a) is type(b) and same(settings_of(a), settings_of(b))
     if hasattr(a, "get_params"):
         return type(a) is type(b) and same(a.get_params(), b.get_params())
     if isinstance(a, dict):
@@ -150,36 +156,16 @@ def test_parameters_of_a_model():
     assert model.set_params() is model
 
 
-def test_a_criterion_of_ones_own():
-    class Every(Criterion):
-        def __init__(self, n, *, offset=0):
-            self.n, self.offset, self.seen = n, offset, 0
-
-        def push(self, r):
-            self.seen += 1
-            return self.stopped
-
-        def reset(self):
-            self.seen = 0
-            return self
-
-        @property
-        def stopped_at(self):
-            return self.n if self.seen >= self.n else None
-
-        @property
-        def history(self):
-            return np.arange(self.seen)
-
-        @property
-        def reason(self):
-            return "counted"
-
-        def to_dict(self):
-            return {}
-
-    own = Every(3)
-    assert own._arguments() == {"n": 3, "offset": 0}
+@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda thing: repr(thing)[:40])
+def test_settings_are_attributes_that_cannot_be_set(criterion):
+    if isinstance(criterion, Combination):
+        assert same(criterion.replace(), criterion)
+        return
+    settings = settings_of(criterion)
+    assert same(criterion.replace(**settings), criterion)
+    for name, value in settings.items():
+        with pytest.raises(AttributeError, match=f"`{name}` cannot be set: `replace"):
+            setattr(criterion, name, value)
 
 
 # Columns -----------------------------------------------------------------------------------------
@@ -223,7 +209,7 @@ def check_column(column):
     rule, budget, error = Stopper() & MinLabels(5), FixedBudget(7), CrossValidation(-1.0)
     for criterion in (rule, budget, error):
         criterion.extend(column)
-    np.testing.assert_array_equal(rule.members[0].bounds, Y)
+    np.testing.assert_array_equal(rule.bounds, Y)
     assert budget.stopped_at == 7
     np.testing.assert_array_equal(error.history, Y)
     learner = ActiveLearner(x, gp=GaussianProcess(), criterion=Stopper(), seed=0)
@@ -246,7 +232,7 @@ def test_tables_are_no_sequence_of_numbers(criterion):
     with pytest.raises(ValueError, match=r"`values` must have one axis, got shape \(30, 2\)"):
         criterion.extend(pd.DataFrame({"a": Y, "b": Y}))
     members = getattr(criterion, "members", [criterion])
-    assert all(len(member.history) == 0 for member in members)
+    assert all(len(member) == 0 for member in members)
 
 
 @pytest.mark.parametrize(("name", "column"), list(columns()))
