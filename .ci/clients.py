@@ -86,7 +86,7 @@ GROUPS = {
         ("scikit-learn", "scikit-activeml", "scikit-optimize", "bayesian-optimization", "optuna",
          "small-text"),
         ("tests/adapters/test_skopt.py", "tests/adapters/test_bayes_opt.py",
-         "tests/adapters/test_recompute.py",
+         "tests/adapters/test_bounds_of.py",
          "tests/adapters/test_skactiveml.py", "tests/adapters/test_loops.py",
          "docs/others/optimisers.md", "docs/others/text.md",
          "examples/scikit_optimize_loop.py", "examples/optuna_loop.py",
@@ -119,7 +119,7 @@ GROUPS = {
     ),
     "oldest scikit-learn": Group(
         ("scikit-learn", "modAL-python"),
-        ("tests/adapters/test_recompute.py",
+        ("tests/adapters/test_bounds_of.py",
          "tests/adapters/test_modal.py"),
         oldest=("sklearn", "modal"),
     ),

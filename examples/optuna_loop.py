@@ -18,8 +18,8 @@ def objective(trial: optuna.Trial) -> float:
     return float(np.sin(x) + 0.5 * z + 0.1 * rng.standard_normal())
 
 
-stopper = Stopper(gp=GaussianProcess(lengthscale=1.5, noise=0.1**2))
+gp, stopper = GaussianProcess(lengthscale=1.5, noise=0.1**2), Stopper()
 study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-study.optimize(objective, n_trials=200, callbacks=[callback(stopper, ["x", "z"])])
+study.optimize(objective, n_trials=200, callbacks=[callback(stopper, gp, ["x", "z"])])
 print(f"stopped: {stopper.stopped}, after {len(study.trials)} of 200 trials")
 print(stopper.verdict)

@@ -11,21 +11,16 @@ gone, or a number that is no handle, cannot be told from a good one: the process
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fastal._core.bound_array import gp_kl_scalar as gp_kl
 from fastal._core.jit import jit
 from fastal._core.symbols import (
-    streams_free,
     streams_left,
-    streams_new_runs,
     streams_push,
     streams_reset,
     streams_stopped_at,
 )
 
-__all__ = ["gp_kl", "left", "push", "reset", "stopped_at", "stopping_time"]
+__all__ = ["gp_kl", "left", "push", "reset", "stopped_at"]
 
 
 @jit
@@ -116,50 +111,3 @@ def reset(handle: int, i: int) -> None:
     """
     if streams_reset(handle, i) < 0:
         raise ValueError("there is no such stream: `handle` is 0, or `i` out of range")
-
-
-@jit
-def stopping_time(bounds: NDArray[np.float64], alpha: float) -> int:
-    """Return how many bounds it takes to stop; only a rejection where they fell counts.
-
-    Each call finds the critical numbers of its level anew, some 40 microseconds: many sequences
-    are faster in the streams of one handle.
-
-    Parameters
-    ----------
-    bounds : 1-D array of float64
-        Finite bounds in order.
-    alpha : float
-        Level of the exact runs test, in (0, 1).
-
-    Returns
-    -------
-    int
-        Number of bounds at the stop; -1 if there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastal.jit import stopping_time
-    >>> stopping_time(np.repeat([5.0, 1.0], 10), 1e-3)
-    15
-    """
-    if not (0.0 < alpha < 1.0):
-        raise ValueError("`alpha` must be in (0, 1)")
-    handle = streams_new_runs(alpha, 0, 1, 1)
-    if handle == 0:
-        raise MemoryError("no memory for a stream")
-    status = 0
-    at = -1
-    for i in range(len(bounds)):
-        status = streams_push(handle, 0, bounds[i])
-        if status != 0:
-            break
-    if status == 1:
-        at = streams_stopped_at(handle, 0)
-    streams_free(handle)
-    if status == -2:
-        raise ValueError("`bounds` must be finite")
-    if status == -1:
-        raise MemoryError("no memory for one more bound")
-    return at

@@ -105,7 +105,7 @@ def _draw(criterion: Criterion, ax: Axes) -> None:
     at = np.arange(1, len(values) + 1)
     subject, label, count = "bound", "bounds", len(criterion)
     if isinstance(criterion, Measured):
-        subject, label, at = "measure", "labels", np.array(criterion._times, dtype=np.int64)
+        subject, label, at = "measure", "labels", criterion.times
     known = np.isfinite(values)  # a measure that cannot be computed is NaN
     scale, drawable = scale_of(values[known])
     after = at > (count if stop is None else stop)

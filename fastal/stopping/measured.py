@@ -187,6 +187,11 @@ class Measured(Criterion):
         return np.array(self._history)
 
     @property
+    def times(self) -> NDArray[np.int64]:
+        """Number of labels at each measure: those that gave a bound, or of steps."""
+        return np.array(self._times, dtype=np.int64)
+
+    @property
     def bounds(self) -> Array:
         """The measures so far, which stand in for bounds."""
         return self.history

@@ -5,9 +5,10 @@ import threading
 import numpy as np
 import pytest
 
-from fastal import GaussianProcess, RunsDistribution, Stopper, learn, runs_test, stopping_time
+from fastal import GaussianProcess, Stopper, learn, runs_test, stopping_time
 from fastal._core import selection_eager
 from fastal._core.rule import Rule
+from fastal.runs import RunsDistribution
 
 JIT = hasattr(selection_eager.run, "py_func")
 pytestmark = [

@@ -29,14 +29,6 @@ def first_rejection(x, alpha):
     return -1
 
 
-def test_stopping_time_is_the_first_rejected_prefix():
-    for alpha in (1e-5, 1e-3, 0.05):
-        assert jit.stopping_time(SHIFTED, alpha) == first_rejection(SHIFTED, alpha)
-    assert jit.stopping_time(SHIFTED, 1e-3) > 0
-    assert jit.stopping_time(rng.standard_normal(30), 1e-9) == -1
-    assert jit.stopping_time(np.empty(0), 1e-3) == -1
-
-
 RULE = ("runs", 1e-3, 0, False, True, 0)
 MOVEMENT = ("still", 0.1, 20)
 
@@ -125,21 +117,16 @@ def test_streams_in_prange():
     rows = np.random.default_rng(1).random((200, 80)) + 2 * (np.arange(80) < 20)
     streams, out = Streams(Rule(RULE), len(rows)), np.empty(len(rows), dtype=np.int64)
     in_parallel(streams.lend(), rows, out)
-    assert out.tolist() == [jit.stopping_time(row, 1e-3) for row in rows]
+    assert out.tolist() == [first_rejection(row, 1e-3) for row in rows]
     assert (out > 0).all()
 
 
 def test_bad_input_in_compiled_code():
-    for alpha in (0.0, 1.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match=r"`alpha` must be in \(0, 1\)"):
-            jit.stopping_time(SHIFTED, alpha)
     streams, waits = Streams(Rule(MOVEMENT), 2), Streams(Rule(("still", 0.1, 0)), 1)
     handle = streams.lend()
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match="`r` must be finite"):
             jit.push(handle, 0, bad)
-        with pytest.raises(ValueError, match="`bounds` must be finite"):
-            jit.stopping_time(np.array([1.0, bad]), 0.01)
     with pytest.raises(ValueError, match="`r` must not be negative"):
         jit.push(handle, 0, -1.0)
     with pytest.raises(ValueError, match="`horizon` must be given"):
@@ -217,13 +204,15 @@ def test_a_calling_function_caches(tmp_path):
 def test_jit_disabled_gives_the_same(tmp_path):
     script = tmp_path / "interpreted.py"
     script.write_text(
-        "import json, numpy as np\n"
-        "from fastal import jit\n"
-        f"x = np.array({SHIFTED.tolist()})\n"
-        "print(json.dumps([jit.stopping_time(x, 1e-3), type(jit.stopping_time).__name__]))\n"
+        "import json\n"
+        "from fastal import Stopper, Streams, jit\n"
+        "streams = Streams(Stopper(), 1)\n"
+        f"for r in {SHIFTED.tolist()}: jit.push(streams.handle, 0, r)\n"
+        "at = jit.stopped_at(streams.handle, 0)\n"
+        "print(json.dumps([at, type(jit.push).__name__]))\n"
     )
     interpreted = run(script, NUMBA_DISABLE_JIT="1")
-    assert interpreted == [jit.stopping_time(SHIFTED, 1e-3), "function"]
+    assert interpreted == [first_rejection(SHIFTED, 1e-3), "function"]
 
 
 def test_an_outside_extension_can_cimport(tmp_path):

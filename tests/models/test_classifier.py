@@ -603,13 +603,15 @@ def test_a_campaign_stops():
     assert run.stopped
     assert run.n_labels < 100
     assert (run.gp.predict(x) == y).mean() > 0.9
-    stopper = Stopper(gp=model.copy())
+    stopper, beside = Stopper(), model.copy()
     for i in run.indices:
-        stopper.observe(x[i], y[i])
+        stopper.push(beside.add(x[i], y[i]))
     np.testing.assert_array_equal(stopper.bounds[1:], run.bounds)
     again = Stopper.from_dict(json.loads(json.dumps(stopper.to_dict())))
-    assert again.gp.to_dict() == stopper.gp.to_dict()
-    assert again.observe(0.123, 1) == stopper.observe(0.123, 1)
+    kept = LaplaceClassifier.from_dict(json.loads(json.dumps(beside.to_dict())))
+    assert kept.to_dict() == beside.to_dict()
+    assert again.push(kept.add(0.123, 1)) == stopper.push(beside.add(0.123, 1))
+    assert again.bounds.tobytes() == stopper.bounds.tobytes()
 
 
 def test_oracles_and_resuming():

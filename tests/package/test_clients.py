@@ -42,6 +42,7 @@ def test_every_page_and_example_of_a_library_is_run(clients):
     pages = {f"docs/others/{page.name}" for page in (ROOT / "docs" / "others").glob("*.md")}
     assert pages - files == set()
     loops = {path.stem for path in (ROOT / "fastal" / "adapters" / "loops").glob("[a-z]*.py")}
+    loops -= {"checks"}  # what all of them ask
     if loops:  # the suite also runs away from the sources
         assert len([file for file in files if file.endswith("_loop.py")]) == len(loops)
 

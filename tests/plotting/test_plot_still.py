@@ -324,11 +324,16 @@ def test_window_means_of_huge_bounds():
     assert window_means([1e308] * 12)[9:].tolist() == [1e308] * 3
 
 
-def test_trace_after_the_horizon_was_taken_away():
+def test_trace_without_a_horizon_and_at_the_end():
     criterion = MovementBelow()
     criterion.set_horizon(50)
+    criterion.set_horizon(0)  # nobody knows it
+    assert np.isnan(criterion.trace()[1]).all()
+    criterion.set_horizon(50)
     criterion.extend(falling(20))
-    criterion.set_horizon(0)
     means, left = criterion.trace()
-    assert np.isnan(left).all()
     assert np.isfinite(means[9:]).all()
+    assert (left[9:] > 0).all()
+    criterion.set_horizon(0)  # no label can follow these
+    assert (criterion.trace()[1][9:] == 0).all()
+    np.testing.assert_array_equal(criterion.trace()[0], means)
