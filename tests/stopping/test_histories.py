@@ -64,9 +64,13 @@ def drawn_single(rng):
 
 def drawn(rng, most=4):
     """Return a criterion of 1 to 4 members, nested or not."""
-    n = int(rng.integers(1, most + 1))
+    n = int(rng.integers(1, most + 1)) if most < 4 else int(rng.choice([1, 2, 3, 3, 4, 4]))
     if n == 1:
         return drawn_single(rng)
+    if n == 2 and rng.random() < 0.4:  # a budget that says how many bounds there can be
+        share, end = float(rng.choice([0.1, 0.3, 0.6])), int(rng.integers(15, 60))
+        rule = MovementBelow(share) | FixedBudget(end)
+        return rule, ("any", ("movement", share, 0), ("budget", end))
     cut = int(rng.integers(1, n))
     (a, a_twin), (b, b_twin) = drawn(rng, cut), drawn(rng, n - cut)
     if rng.random() < 0.5:
@@ -134,6 +138,9 @@ def check(rule, twin, ask):
     if not twin.stopped_at and twin.whole.kind in COMBINED:
         stops = [member.stopped_at for member in rule.members]
         assert stops == [part.stopped_at() or None for part in twin.whole.members]
+        for member, part in zip(rule.members if ask else (), twin.whole.members, strict=False):
+            for name, value in () if member.stopped else part.numbers(twin.bounds).items():
+                assert close(getattr(member.verdict, name), value), (repr(member), name)
 
 
 def refused(rule, twin, rng):
@@ -158,7 +165,7 @@ def run(seed, said):
     said.append(repr(rule))
     fitted = all(not leaf.rule[1]["falling"] and not leaf.rule[1]["end"]
                  for leaf in twin.whole.leaves() if leaf.kind == "runs")  # fmt: skip
-    fitted = fitted and rng.random() < 0.6
+    fitted = fitted and rng.random() < 0.75
     if rng.random() < 0.8:
         horizon = int(rng.integers(5, 200))
         said.append(f"set_horizon({horizon})")
