@@ -506,6 +506,8 @@ class ErrorStability(Measured):
     'error bound relative to the first (0.01739) is at most 0.05'
     """
 
+    _pushed = "bound"
+
     _subject = "error bound relative to the first"
 
     def __init__(self, threshold: float) -> None:

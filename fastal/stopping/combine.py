@@ -12,7 +12,7 @@ from fastal import _validation as check
 from fastal._core.rule import Rule
 from fastal._state import state_values
 from fastal.stopping.count import FixedBudget
-from fastal.stopping.criterion import VERSION, Criterion, Fit, saved_fit
+from fastal.stopping.criterion import VERSION, Criterion, Fit, saved_count, saved_fit
 from fastal.stopping.still import MovementBelow
 from fastal.stopping.stopper import Stopper
 from fastal.stopping.verdict import Verdict, combined_verdict
@@ -49,13 +49,13 @@ class MemberRules:
 
     def refuse_mixed(self) -> None:
         """Refuse a number that some members would take for a bound, others for their measure."""
-        parts = [part for member in self.members for part in separate_parts(member)]
-        for one in parts:
-            if one._measures and not all(part._measures for part in parts):
-                raise TypeError(
-                    f"a combination with {check.short_repr(one)} takes no bounds: push to each "
-                    "member, or let `learn` run it"
-                )
+        parts = [part for member in self.members for part in _single(member)]
+        taken = {part._pushed: part for part in parts}
+        if {"bound", "measure"} <= taken.keys():
+            raise TypeError(
+                f"a combination with {check.short_repr(taken['measure'])} takes no bounds: push to "
+                "each member, or let `learn` run it"
+            )
 
     @property
     def n(self) -> int:
@@ -335,7 +335,7 @@ class Combination(Criterion):
             member._take_over(old)
         told = None if stop is None else Verdict.from_dict(stop)
         new._rule.kept = 0 if told is None else told.n
-        vars(new).update(_horizon=check.count("horizon", horizon), _fit=saved_fit(fit), _stop=told)
+        vars(new).update(_horizon=saved_count("horizon", horizon), _fit=saved_fit(fit), _stop=told)
         return new
 
     def __reduce__(self) -> Any:
@@ -382,6 +382,15 @@ def _parts(spec: tuple[Any, ...] | None) -> int:
     """Return the number of parts of a compiled rule."""
     assert spec is not None
     return 1 + sum(map(_parts, spec[1:])) if spec[0] in ("any", "all") else 1
+
+
+def _single(criterion: Criterion) -> Iterator[Criterion]:
+    """Return a criterion, or those that it combines."""
+    if isinstance(criterion, Combination):
+        for member in criterion._members:
+            yield from _single(member)
+    else:
+        yield criterion
 
 
 def separate_parts(criterion: Criterion) -> Iterator[Criterion]:

@@ -15,6 +15,8 @@ class _Count(Criterion):
 
     n: int
 
+    _pushed = "anything"
+
     _least: ClassVar[bool]
 
     def __init__(self, n: int) -> None:

@@ -144,6 +144,7 @@ class Criterion(Pushes, ABC):
     _kinds: ClassVar[dict[str, type[Criterion]]] = {}
 
     _measures: ClassVar[bool] = False  # whether it goes by something else than bounds
+    _pushed: ClassVar[str] = "bound"  # what a number is that is pushed
 
     _horizon: int  # number of bounds there can be; 0: nobody has said
     _fit: Fit | None
@@ -507,7 +508,7 @@ class Criterion(Pushes, ABC):
         if not isinstance(stops, list) or len(stops) != len(self._rule.stops):
             raise ValueError(f"`stops` cannot be, got {check.short_repr(stops)}")
         for at in stops:
-            check.count("stops", at, 0)
+            saved_count("stops", at)
         told = None if stop is None else Verdict.from_dict(stop)
         if told is not None and told.stop is not True:
             raise ValueError(f"`stop` must be a stop, got {check.short_repr(stop)}")
@@ -538,13 +539,18 @@ class Criterion(Pushes, ABC):
         )
 
 
+def saved_count(name: str, value: object, minimum: int = 0) -> int:
+    """Check a number of labels or bounds in a saved state."""
+    return check.count(name, value, minimum, check.INT64_MAX)
+
+
 def saved_fit(state: Any) -> Fit | None:
     """Return the last fit that a saved state has."""
     if state is None:
         return None
     if not isinstance(state, list) or len(state) != 2:
         raise ValueError(f"`fit` cannot be, got {check.short_repr(state)}")
-    return Fit(check.count("fit", state[0]), check.flag("fit", state[1]))
+    return Fit(saved_count("fit", state[0]), check.flag("fit", state[1]))
 
 
 def doubt(rule: Criterion) -> str:

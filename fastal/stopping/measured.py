@@ -13,7 +13,7 @@ from fastal import _params
 from fastal import _validation as check
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
-from fastal.stopping.criterion import VERSION, Criterion, settings_of
+from fastal.stopping.criterion import VERSION, Criterion, saved_count, settings_of
 from fastal.stopping.verdict import Verdict, measure_verdict
 
 
@@ -27,6 +27,7 @@ class Measured(Criterion):
     """
 
     _measures = True
+    _pushed = "measure"
 
     every: int = 1  # labels from one look to the next
     threshold: float
@@ -250,6 +251,6 @@ class Measured(Criterion):
             new = cls(**settings)
             for value, at in zip(history, times, strict=True):
                 number = math.nan if value is None else new._checked("history", value)
-                new._take(number, check.count("times", at, new._seen + 1))
-            new._seen = check.count("seen", seen, new._seen)
+                new._take(number, saved_count("times", at, new._seen + 1))
+            new._seen = saved_count("seen", seen, new._seen)
         return new

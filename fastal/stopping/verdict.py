@@ -78,7 +78,7 @@ class Verdict:
         stop, n, reason, said, numbers = state_values(state, names)
         if not (isinstance(reason, str) and isinstance(said, list) and isinstance(numbers, dict)):
             raise ValueError(f"`stop` cannot be, got {check.short_repr(state)}")
-        n = check.count("n", n, 1)
+        n = check.count("n", n, 1, check.INT64_MAX)
         kept = {name: math.nan if value is None else value for name, value in numbers.items()}
         if kept.get("horizon", 0) != kept.get("horizon", 0):  # of no horizon
             kept["horizon"] = None
