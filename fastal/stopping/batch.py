@@ -29,6 +29,21 @@ def compiled_rule(criterion: Criterion) -> core.Rule:
     return rule
 
 
+def _admit(rule: core.Rule, name: str, values: NDArray[np.float64]) -> None:
+    """Refuse what a push would refuse, by the name of the argument."""
+    if not values.size:
+        return
+    try:
+        rule.copy().push(float(values.min()))
+    except ValueError as error:
+        said = str(error)
+        if said.startswith("`r`"):
+            where = np.unravel_index(int(values.argmin()), values.shape)
+            place = where[0] if len(where) == 1 else tuple(map(int, where))
+            said = f"`{name}`{said[3:]} at index {place}"
+        raise ValueError(said) from None
+
+
 def stopping_time(
     bounds: ArrayLike,
     alpha: float | None = None,
@@ -82,8 +97,7 @@ def stopping_time(
     history = check.finite_array("bounds", bounds)
     if history.ndim not in (1, 2):
         raise ValueError(f"`bounds` must have one or two axes, got shape {history.shape}")
-    if history.size:
-        rule.copy().push(float(history.min()))  # what it refuses
+    _admit(rule, "bounds", history)
     if history.ndim == 1:
         return rule.extend(history) or None
     out = np.empty(len(history), dtype=np.int64)
@@ -151,7 +165,7 @@ class Streams:
                     f"`where` must hold {self._n} booleans, got {check.short_repr(where)}"
                 )
             bounds = np.where(chosen, bounds, 0.0)
-        self._rule.copy().push(float(check.finite_array("values", bounds).min()))  # what it refuses
+        _admit(self._rule, "values", check.finite_array("values", bounds))
         stopped = np.empty(self._n, dtype=np.uint8)
         self._streams.push(bounds, chosen.view(np.uint8), stopped)
         return stopped.astype(bool)

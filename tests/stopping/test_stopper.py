@@ -13,7 +13,6 @@ import twins
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fastal
 from fastal import FixedBudget, MinLabels, MovementBelow, Stopper, Streams, runs_test, stopping_time
 from fastal._core import bound_scalar
 from fastal.bound import gp_kl
@@ -106,7 +105,6 @@ def test_random_streams(x, cut):
     stopper.extend(x[:cut])
     stopper = Stopper.from_dict(json.loads(json.dumps(stopper.to_dict())))
     assert stopper.extend(x[cut:]) == stopping_time(x, 0.2) == expected
-    assert fastal.jit.stopping_time(np.array(x), 0.2) == (expected or -1)
     letter = stopping_time(x, 0.2, fall=False)
     assert expected is None or (letter is not None and letter <= expected)
     assert str(stopper.verdict).startswith(("stop after", "go on", "too early"))
@@ -413,7 +411,7 @@ def test_rows_of_any_shape():
         (lambda s: s.push([1.0, math.nan]), ValueError, "`values` must be finite, got nan at"),
         (lambda s: s.push([1.0, 2.0], [1, 0]), ValueError, "`where` must hold 2 booleans"),
         (lambda s: s.push([1.0, 2.0], [True]), ValueError, "`where` must hold 2 booleans"),
-        (lambda s: s.push([-1.0, 2.0]), ValueError, "must not be negative, got -1.0"),
+        (lambda s: s.push([-1.0, 2.0]), ValueError, "`values` must not .* -1.0 at index 0"),
         (lambda s: s.push([1.0, 10**400]), ValueError, "`values` must be finite as a double"),
         (lambda s: s.reset([1]), ValueError, "`where` must hold 2 booleans"),
         (lambda s: s.bounds(2), ValueError, r"`i` must be in \[0, 2\), got 2"),
@@ -430,7 +428,7 @@ def test_rows_of_any_shape():
         ),
         (
             lambda s: stopping_time([[1.0, -1.0]], criterion=RULES[1]),
-            ValueError, "must not be negative, got -1.0",
+            ValueError, r"`bounds` must not be negative, got -1.0 at index \(0, 1\)",
         ),
     ],
 )  # fmt: skip
