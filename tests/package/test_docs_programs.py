@@ -63,7 +63,7 @@ def test_the_cython_lines_build_and_run(tmp_path):
     pytest.importorskip("Cython", reason="Cython is not installed")
     (lines,) = blocks("docs/library.md", "cython")
     (extension,) = blocks("docs/library.md", "python")
-    (tmp_path / "mine.pyx").write_text(f"# cython: language_level=3\n{lines}\nanswer = rejected\n")
+    (tmp_path / "mine.pyx").write_text(f"# cython: language_level=3\n{lines}\nanswer = stopped\n")
     (tmp_path / "setup.py").write_text(
         f"import os\nimport fastal\nfrom Cython.Build import cythonize\nfrom setuptools import setup\n"
         f"setup(name='mine', ext_modules={extension})\n"
@@ -108,7 +108,7 @@ def test_the_lines_for_a_cluster_run(monkeypatch):
             exec(cluster_lines, names)
             run, learn = names["run"], names["learn"]
             assert run.stopped
-            alone = learn(pool, y, gp=names["gp"], criterion=names["criterion"], seed=0)
+            alone = learn(pool, y, gp=names["gp"], criterion=names["stopper"], seed=0)
             assert run.indices.tolist() == alone.indices.tolist()
 
             def loses_its_scheduler(X, oracle, **more):
