@@ -207,7 +207,8 @@ def run(seed, said):
             given, old = [9.0] * call.get("initial", 0) + bounds, twin.horizon
             twin.set_horizon(len(call["pool"]) - 1 if "pool" in call else old)
             if twin.refuses(bounds):
-                twin.set_horizon(old)
+                twin.horizon = old
+                twin.whole.tell(old)
                 before = json.dumps(rule.to_dict())
                 with pytest.raises(ValueError, match="must"):
                     rule.after_fit(given, **call)
