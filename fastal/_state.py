@@ -87,7 +87,7 @@ def damaged_state() -> Iterator[None]:
     """Say that the state is damaged when the values in it are refused."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"`state` is damaged: {error}") from None
 
 

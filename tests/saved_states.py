@@ -97,16 +97,19 @@ class OwnRule(Criterion):
     """A rule of the user's own, in Python."""
 
     def __init__(self, level=0.15):
+        if not isinstance(level, int | float):
+            raise TypeError(f"`level` must be a number, got {level!r}")
         super().__init__(level=level)
 
     def says_stop(self, bounds):
-        return len(bounds) >= 3 and bounds[-1] < float(self.level)
+        return len(bounds) >= 3 and bounds[-1].item() < self.level
 
 
 class OwnMeasure(Measured):
     """A measure of the user's own."""
 
     def __init__(self, threshold=0.15, every=2):
+        math.isfinite(threshold)
         super().__init__(threshold=threshold, every=every)
 
     def measure(self, campaign):

@@ -45,7 +45,7 @@ class Predicted(Measured):
     """A criterion that goes by the predictions of a classifier, at every so many labels."""
 
     def __init__(self, *, every: int, **settings: Any) -> None:
-        super().__init__(**settings, every=check.count("every", every, 1, check.INT64_MAX))
+        super().__init__(**settings, every=every)
 
     def measures_of_run(self, run: Any) -> Array:
         """Refuse: a finished run has no classifiers.

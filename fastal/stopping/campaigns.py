@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class CampaignView(Protocol):
-    """What a criterion may see of a campaign; an `ActiveLearner` is one. Nothing is to be changed."""
+    """What a criterion may see of a campaign, not change; an `ActiveLearner` is one."""
 
     @property
     def points(self) -> Array:

@@ -329,8 +329,12 @@ class Combination(Criterion):
         ]
         new = cls(*made)
         if not isinstance(new._rule, MemberRules):
+            if any(len(member) for member in made):
+                raise ValueError("`members` must have no bounds of their own in this combination")
             new._restore(horizon, bounds, fit, stops, stop)
             return new
+        if bounds is not None or stops is not None:
+            raise ValueError("`bounds` and `stops` must be those of the members, got others")
         for member, old in zip(new._members, made, strict=True):
             member._take_over(old)
         told = None if stop is None else Verdict.from_dict(stop)
@@ -339,7 +343,7 @@ class Combination(Criterion):
         return new
 
     def __reduce__(self) -> Any:
-        # Members are pickled as they are: where they come to, their classes may not be known by name.
+        # Members as they are: where they come to, their classes may not be known by name.
         return type(self)._restored, (self.to_dict() | {"members": list(self._members)},)
 
     def __repr__(self) -> str:

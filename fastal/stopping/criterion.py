@@ -50,7 +50,7 @@ class PythonRule:
         self.n = self.stopped_at = 0
 
     def push(self, r: float) -> bool:
-        """Take a bound; return whether there has been a stop. After an error nothing has changed."""
+        """Take a bound; return whether there has been a stop. An error changes nothing."""
         if self.n == len(self._values):
             self._values = np.concatenate((self._values, self._values))
         self._values[self.n] = check.real("r", r)
@@ -245,9 +245,16 @@ class Criterion(Pushes, ABC):
             from fastal.adapters import bounds_of
 
             source = bounds_of(source, order=order, X=X, y=y)
+        for name, value in () if is_model else (("order", order), ("X", X), ("y", y)):
+            if value is not None:
+                raise TypeError(
+                    f"`{name}` is for a model, and bounds were given, got {check.short_repr(value)}"
+                )
         bounds = check.vector("bounds_or_model", source)[first:]
         edge = getattr(source, "at_edge", False) if at_edge is None else at_edge
         edge = check.flag("at_edge", edge)
+        if pool is not None:
+            check.able("pool", pool, "__len__", "all points that can be labelled")
         horizon = self._horizon if pool is None else max(0, len(pool) - first)
         self._allow_fits()
         if self._fit is not None and np.array_equal(bounds, self.bounds):
@@ -497,12 +504,21 @@ class Criterion(Pushes, ABC):
     def _restored(cls, state: dict[str, Any]) -> Criterion:
         names = ("kind", "version", "settings", "horizon", "bounds", "fit", "stops", "stop")
         _, _, settings, horizon, bounds, fit, stops, stop = state_values(state, names)
-        new = cls(**settings)
+        new = cls._with(settings)
         new._restore(horizon, bounds, fit, stops, stop)
+        return new
+
+    @classmethod
+    def _with(cls, settings: Any) -> Self:
+        """Return a criterion with the settings of a saved state, all of them."""
+        new = cls(**settings)
+        state_values(settings, _names(cls))
         return new
 
     def _restore(self, horizon: Any, bounds: Any, fit: Any, stops: Any, stop: Any) -> None:
         """Become what a saved state says."""
+        if not isinstance(bounds, list) or any(isinstance(r, bool) for r in bounds):
+            raise ValueError(f"`bounds` must be a list of numbers, got {check.short_repr(bounds)}")
         values = check.vector("bounds", bounds)
         self.set_horizon(horizon)
         if not isinstance(stops, list) or len(stops) != len(self._rule.stops):
@@ -513,8 +529,19 @@ class Criterion(Pushes, ABC):
         if told is not None and told.stop is not True:
             raise ValueError(f"`stop` must be a stop, got {check.short_repr(stop)}")
         last = saved_fit(fit)
-        self._rule.restore(values, stops, 0 if told is None else told.n, last is not None)
-        if (told is None) != (not self._rule.stopped_at):
+        seen, at = len(values), 0 if told is None else told.n
+        if last is not None and last.n > seen:
+            raise ValueError(f"`fit` must be to at most {seen} bounds, got {last.n}")
+        # A fit may be to fewer bounds than there were at a stop before it.
+        if last is None and max(*stops, at) > seen:
+            raise ValueError(f"`stops` must be at most {seen}, got {max(*stops, at)}")
+        self._rule.restore(values, stops, at, last is not None)
+        one = last is None or len(stops) == 1  # then it is of the same bounds
+        if (
+            list(self._rule.stops) != stops
+            or (one and stops[0] != at)
+            or (told is None) != (not self._rule.stopped_at)
+        ):
             raise ValueError(f"`stops` and `stop` contradict each other, got {stops}")
         vars(self).update(_fit=last, _stop=told)
 

@@ -43,6 +43,7 @@ class Measured(Criterion):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        check.count("every", self.every, 1, check.INT64_MAX)
         self.reset()
 
     # what a class defines --------------------------------------------------------------------
@@ -248,7 +249,7 @@ class Measured(Criterion):
         names = ("kind", "version", "settings", "history", "times", "seen")
         _, _, settings, history, times, seen = state_values(state, names)
         with damaged_state():
-            new = cls(**settings)
+            new = cls._with(settings)
             for value, at in zip(history, times, strict=True):
                 number = math.nan if value is None else new._checked("history", value)
                 new._take(number, saved_count("times", at, new._seen + 1))

@@ -120,7 +120,9 @@ class Stopper(Criterion):
             self._level = look_level(self.alpha, self.horizon, fall=fall)
             method = METHODS["exact"]
         elif self.horizon is not None:
-            raise ValueError(f"`horizon` needs sequential=True, got {self.horizon!r}")
+            raise ValueError(
+                f"`horizon` needs sequential=True, got {check.short_repr(self.horizon)}"
+            )
         return "runs", self._level, method, _falls(self), fall, end
 
     def _allow_fits(self) -> None:

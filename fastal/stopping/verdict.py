@@ -76,13 +76,21 @@ class Verdict:
         """Return the verdict that `to_dict` described."""
         names = ("stop", "n", "reason", "warnings", "numbers")
         stop, n, reason, said, numbers = state_values(state, names)
-        if not (isinstance(reason, str) and isinstance(said, list) and isinstance(numbers, dict)):
+        if not (
+            isinstance(reason, str)
+            and isinstance(said, list)
+            and isinstance(numbers, dict)
+            and all(isinstance(warning, str) for warning in said)
+        ):
             raise ValueError(f"`stop` cannot be, got {check.short_repr(state)}")
         n = check.count("n", n, 1, check.INT64_MAX)
+        for name, value in numbers.items():
+            if value is not None:
+                check.real(str(name), value)
         kept = {name: math.nan if value is None else value for name, value in numbers.items()}
         if kept.get("horizon", 0) != kept.get("horizon", 0):  # of no horizon
             kept["horizon"] = None
-        return cls(stop, n, reason, tuple(map(str, said)), kept)
+        return cls(stop, n, reason, tuple(said), kept)
 
 
 # Words -------------------------------------------------------------------------------------------
@@ -224,7 +232,7 @@ def movement_verdict(
         reason = "nothing has moved the model yet"
     else:
         amount = percent(left)
-        if stop and not amount.startswith("less"):
+        if stop and amount[0].isdigit():
             amount = f"at most {amount}"
         reason = (
             f"{amount} of what {counted(horizon)} can move the model is still to come, if labels "

@@ -35,8 +35,6 @@ SLOW_COMMANDS = {"reproduce figure1", "reproduce tightness"}
 FEW_TEXTS = ("2147483648", "4611686018427387904", "-1", "True")
 # Options of columns, which may be numbers.
 COLUMNS = ("--target", "--features", "--labelled", "--name", "--order")
-# --horizon needs --sequential, and that no --window.
-NOT_BOTH = {"--window": ("--sequential", "--horizon")}
 
 
 def takes_integer(action):
@@ -64,7 +62,7 @@ OPTIONS = list(options(build_parser()))
 
 
 def test_options_are_found():
-    assert {("demo", "--seed"), ("watch", "--window"), ("reproduce table1", "--jobs"),
+    assert {("demo", "--seed"), ("watch", "--horizon"), ("reproduce table1", "--jobs"),
             ("run", "--target"), ("next", "-n")} <= set(OPTIONS)  # fmt: skip
     assert ("watch", "--alpha") not in OPTIONS
 
@@ -77,8 +75,7 @@ def test_options(command, option, tmp_path, monkeypatch, capfd):
     (tmp_path / "table.csv").write_text(TABLE)
     (tmp_path / "partly.csv").write_text(PARTLY)
     (tmp_path / "bounds.txt").write_text("\n".join(map(str, BOUNDS)))
-    left_out = (option, *NOT_BOTH.get(option, ()))
-    rest = [part for part in COMMANDS[command] if part.partition("=")[0] not in left_out]
+    rest = [part for part in COMMANDS[command] if part.partition("=")[0] != option]
     found = []
     for text in FEW_TEXTS if command in SLOW_COMMANDS else TEXTS:
         with small_paper(), guarded():

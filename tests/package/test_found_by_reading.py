@@ -9,11 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fastal.stopping.compose import AnyOf
 
 import fastal
-from fastal import Criterion, GaussianProcess, MovementBelow, Stopper
+from fastal import Criterion, FixedBudget, GaussianProcess, MinLabels, MovementBelow, Stopper
+from fastal.criteria import CrossValidation, ErrorStability, MaxVariance
 from fastal.models import LaplaceClassifier
+from fastal.stopping import AnyOf, CampaignView
 
 FALL = np.linspace(5, 1, 30)
 
@@ -28,27 +29,36 @@ def test_setting_nothing_keeps_the_labels(model):
 def stopped_by_fits():
     stopper = Stopper(0.01)
     stopper.set_horizon(100)
-    stopper.after_refit(FALL[:25])
+    stopper.after_fit(FALL[:25])
     stopper.extend(FALL[25:28])
-    stopper.after_refit(1.01 * FALL[:28])
+    stopper.after_fit(1.01 * FALL[:28])
     assert stopper.stopped_at == 28
     return stopper
+
+
+@pytest.mark.parametrize("take", [lambda s: s.after_fit(FALL[:5]), lambda s: s.after_fit([])])
+def test_a_stop_outlives_a_fit_to_fewer_labels(take):
+    stopper = stopped_by_fits()
+    said = str(stopper.verdict)
+    take(stopper)
+    for one in (stopper, stopper.copy(), Stopper.from_dict(stopper.to_dict())):
+        assert (one.stopped_at, str(one.verdict)) == (28, said)
 
 
 def test_a_combination_of_somebody_s_own_shares_nothing_with_its_copies():
     class Logged(AnyOf):
         def __init__(self, *members):
             super().__init__(*members)
-            self.log = []
+            self._log = []
 
         def push(self, r):
-            self.log.append(r)
+            self._log.append(r)
             return super().push(r)
 
     one = Logged(Stopper(), MovementBelow(horizon=9))
-    one.fresh().push(2.0)
+    one.replace().push(2.0)
     one.copy().push(2.0)
-    assert one.log == []
+    assert one._log == []
 
 
 def test_a_class_with_the_name_of_ours_does_not_hide_it():
@@ -80,7 +90,7 @@ def test_a_damaged_classifier_is_refused(change):
 
 @pytest.mark.parametrize(
     "criterion",
-    [Stopper(noise=np.array(0.1)), Stopper(Fraction(1, 1000)), MovementBelow(Fraction(1, 10))],
+    [MaxVariance(np.array(0.1)), Stopper(Fraction(1, 1000)), MovementBelow(Fraction(1, 10))],
     ids=["array", "alpha", "share"],
 )
 def test_settings_of_any_number_can_be_written_as_json(criterion):
@@ -88,9 +98,63 @@ def test_settings_of_any_number_can_be_written_as_json(criterion):
     assert json.loads(json.dumps(Criterion.from_dict(state).to_dict())) == state
 
 
-def test_no_process_is_refused_by_name():
-    with pytest.raises(TypeError, match="`gp` must be a GaussianProcess, got None"):
-        Stopper().recompute([[0.0]], [1.0], None)
+def test_no_model_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"None|NoneType"):
+        Stopper().after_fit(None)
+
+
+MIXED = [
+    Stopper() | MaxVariance(1.0),
+    MovementBelow(horizon=9) & CrossValidation(0.1) & MinLabels(3),
+    (Stopper() & MinLabels(3)) | (FixedBudget(9) & MaxVariance(1.0)),
+]
+
+
+@pytest.mark.parametrize("rule", MIXED, ids=repr)
+@pytest.mark.parametrize("push", [lambda rule: rule.push(0.5), lambda rule: rule.extend([0.5])])
+def test_a_bound_is_no_measure(rule, push):
+    # the measure of `MaxVariance` would have been 0.5: a stop
+    with pytest.raises(
+        TypeError, match=r"takes no bounds: push to each member, or let `learn` run"
+    ):
+        push(rule)
+    assert (len(rule), rule.stopped) == (0, False)
+
+
+class View:
+    largest_variance = 0.5
+
+
+def test_a_campaign_gives_bounds_and_measures():
+    rule = Stopper() | MaxVariance(1.0)
+    assert rule.see(View(), 7.0)
+    stopper, variance = rule.members
+    assert (stopper.bounds.tolist(), variance.history.tolist()) == ([7.0], [0.5])
+
+
+@pytest.mark.parametrize(
+    "rule", [MaxVariance(0.1) & MinLabels(2), Stopper() | ErrorStability(0.1) | FixedBudget(2)]
+)
+def test_counts_go_with_anything_and_bounds_with_bounds(rule):
+    assert [rule.push(0.05), rule.push(0.05)] == [False, True]
+
+
+def test_a_criterion_is_true():
+    for rule in (Stopper(), FixedBudget(1), MaxVariance(1.0), *MIXED):
+        assert len(rule) == 0
+        assert rule
+
+
+def test_what_a_criterion_may_see_is_what_a_learner_shows():
+    names = [name for name in vars(CampaignView) if not name.startswith("_")]
+    assert len(names) == 13
+    learner = fastal.ActiveLearner([[0.0], [1.0], [2.0]], gp=GaussianProcess(), criterion=Stopper())
+    while not learner.finished:
+        learner.ask()
+        learner.tell(1.0)
+        if len(learner.bounds):  # it looks after labels that gave one
+            assert [name for name in names if not hasattr(learner, name)] == []
+    assert len(learner.bounds) == 2
 
 
 @pytest.mark.parametrize("saved", [lambda s: s.to_dict(), pickle.dumps], ids=["dict", "pickle"])

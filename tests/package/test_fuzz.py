@@ -62,8 +62,10 @@ def damage(draw, name):
             del holder[last]
         elif action == "double" and isinstance(holder, list):
             holder.insert(last, holder[last])
-        else:
+        elif isinstance(holder[last], dict | list):
             holder[last] = draw(junk)
+        else:
+            holder[last] = draw(st.one_of(numbers, scalars, junk))
     return state
 
 
@@ -94,31 +96,39 @@ def test_damaged_states(name, data):
 HUGE = 10**400
 
 
+def settings_with(**changes):
+    return lambda state: {"settings": state["settings"] | changes}
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         # Found by fuzzing: integers that no double or no 64-bit counter holds, rows that are not there.
-        ("Stopper", {"alpha": HUGE}, "`alpha` must be finite as a double, got 1000"),
-        ("Stopper", {"noise": HUGE}, "`noise` must be finite as a double, got 1000"),
+        ("Stopper", settings_with(alpha=HUGE), "`alpha` must be finite as a double, got 1000"),
         ("Stopper", {"bounds": [1.0, HUGE]}, "`bounds` must be finite as a double, got 1000"),
-        ("Stopper", {"window": 2**63}, "`window` must be at most 9223372036854775807, got 9223"),
-        ("Stopper", {"min_bounds": 2**63}, "`min_bounds` must be at most 9223372036854775807"),
-        ("Stopper", {"patience": HUGE}, "`patience` must be at most 9223372036854775807"),
-        ("MaxVariance", {"threshold": HUGE}, "`threshold` must be finite as a double"),
+        ("Stopper", {"horizon": 2**63}, "`n` must be at most 9223372036854775807, got 9223"),
+        ("Stopper", {"stops": [2**63]}, "`stops` must be at most 9223372036854775807, got 9223"),
+        ("Stopper fits", {"fit": [HUGE, False]}, "`fit` must be at most 9223372036854775807"),
+        ("FixedBudget", settings_with(n=2**63), "`n` must be at most 9223372036854775807"),
+        ("MaxVariance", settings_with(threshold=HUGE), "`threshold` must be finite as a double"),
+        ("MaxVariance", {"seen": 2**63}, "`seen` must be at most 9223372036854775807"),
+        ("MaxVariance", {"times": [1, 2, 2**63]}, "`times` must be at most 9223372036854775807"),
+        ("MaxVariance", {"history": [1, HUGE, 1]}, "`history` must be finite as a double"),
         ("GaussianProcess", {"labels": [1, HUGE, 2]}, "`labels` must be finite as a double"),
         (
             "GaussianProcess",
             {"lengthscale": [1, -HUGE]},
             "`lengthscale` must be finite as a double",
         ),
-        ("FixedBudget", {"seen": 2**63}, "must be an integer >= 0, got 9223372036854775808"),
         ("ActiveLearner", {"order": [2**63]}, "must be an integer >= 0, got 9223372036854775808"),
         ("ActiveLearner", {"asked": [8]}, "row 8 is out of the pool, or there twice"),
     ],
 )
 def test_what_was_found(name, change, message):
+    state = good_state(name)
+    changed = change(state) if callable(change) else change
     with pytest.raises(ValueError, match=message):
-        reader(name)(good_state(name) | change)
+        reader(name)(state | changed)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -186,7 +196,7 @@ POSTERIORS = b"".join(b"0.5,0.%d,1.%d,0.1\n" % (i % 9 + 1, i % 7) for i in range
         st.binary(max_size=60),
         st.lists(numbers, max_size=30).map(lambda v: "".join(f"{x}\n" for x in v).encode()),
     ),
-    options=st.sampled_from([[], ["--json"], ["--noise", "0.1"], ["--window", "5"]]),
+    options=st.sampled_from([[], ["--json"], ["--noise", "0.1"], ["--no-such"]]),
 )
 def test_watch(content, options):
     out, err = io.StringIO(), io.StringIO()
