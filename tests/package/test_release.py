@@ -1,6 +1,7 @@
 """Versions, the changelog, deprecations and SECURITY.md say the same, and what they show runs."""
 
 import ast
+import doctest
 import re
 import tomllib
 from pathlib import Path
@@ -109,6 +110,12 @@ def test_every_line_to_change_from_does_so_for_a_reason():
     now, names = names["result"], {"runs_test": fastal.runs_test}
     exec("\n".join(after), names)
     assert now.pvalue < names["result"].pvalue == 1
+
+
+def test_the_examples_of_the_changelog_run():
+    found = doctest.testfile(str(ROOT / "CHANGELOG.md"), module_relative=False, encoding="utf-8")
+    assert found.attempted >= 10
+    assert found.failed == 0
 
 
 def test_every_deprecation_names_its_end():
