@@ -67,7 +67,8 @@ def allocate(kept: Buffers, features: int) -> Buffers:
         return kept
     capacity = max(kept.capacity, CAPACITY)
     per_length = np.empty(features)
-    per_length[:] = 1.0 / np.asarray(kept.lengthscale)
+    with np.errstate(over="ignore"):  # inputs that are not finite then are refused by name
+        per_length[:] = 1.0 / np.asarray(kept.lengthscale)
     return kept._replace(
         shape=(features,),
         capacity=capacity,

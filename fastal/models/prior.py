@@ -44,7 +44,8 @@ def scaled_inputs(name: str, X: Any, lengthscale: float | Array) -> Array:
 
     A pool that is mapped from a file is not in memory a second time.
     """
-    per_length = 1.0 / lengthscale
+    with np.errstate(over="ignore"):  # what is not finite then is refused below
+        per_length = 1.0 / lengthscale
     scaled = np.empty((X.shape[1], len(X)))
     if isinstance(X, np.ndarray):
         finite = scale_rows(X, per_length, scaled)

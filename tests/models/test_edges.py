@@ -136,3 +136,14 @@ def test_learning_with_extreme_length_scales(lengthscale):
         s, d2 = 1.0, y[run.indices[1:]] ** 2
         r = 0.5 * (s / 0.01 - np.log1p(s / 0.01) + s / 0.01 * d2 / (s + 0.01))
         np.testing.assert_allclose(run.bounds, r, rtol=1e-13)
+
+
+@pytest.mark.parametrize("lengthscale", [5e-324, [5e-324, 5e-324]])
+def test_a_length_scale_whose_reciprocal_overflows(lengthscale):
+    # found by fuzzing: with one per feature it was a RuntimeWarning of NumPy
+    gp = GaussianProcess(lengthscale, 0.1)
+    point = [0.5] if isinstance(lengthscale, float) else [0.5, 0.0]
+    for call in (lambda: gp.add(point, 1.0), lambda: gp.predict([point])):
+        with pytest.raises(ValueError, match="divided by the length scale is not finite"):
+            call()
+    assert gp.n_labels == 0
