@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from saved_states import POOL, good_state, learner, pushed
+from saved_states import POOL, OwnRule, good_state, learner, pushed
 
 import fastal
 from fastal import (
@@ -14,6 +14,7 @@ from fastal import (
     MinLabels,
     MovementBelow,
     Stopper,
+    Streams,
     learn,
     simulate,
 )
@@ -74,8 +75,8 @@ def small_paper():
         yield
 
 
-def batch():
-    streams = StopperBatch(3)
+def streams():
+    streams = Streams(Stopper() | FixedBudget(90), 3)
     for value in BOUNDS:
         streams.push([value, 1.0, -value])
     return streams
@@ -87,6 +88,12 @@ def foreign_model():
     return gaussian_process.GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X[:5], Y[:5])
 
 
+def with_horizon():
+    criterion = MovementBelow()
+    criterion.set_horizon(50)
+    return pushed(criterion)
+
+
 def small_learner():
     return learner(gp(), Stopper(), (0.5, -0.2, 0.1))
 
@@ -94,17 +101,17 @@ def small_learner():
 # What a method is called on; the others are those of the saved states.
 OBJECTS = {
     "ActiveLearner": small_learner,
-    "AllOf": lambda: pushed(Stopper(noise=0.1)) & MinLabels(3),
+    "AllOf": lambda: pushed(Stopper() & MinLabels(3)),
     "LeaveOneOut": lambda: LeaveOneOut(np.zeros(3), np.ones(3), np.ones(3)),
-    "AnyOf": lambda: pushed(Stopper(noise=0.1)) | FixedBudget(9),
+    "AnyOf": lambda: pushed(OwnRule() | Stopper() | FixedBudget(9)),
     "Campaigns": small_campaign,
     "Criterion": lambda: pushed(FixedBudget(5)),
     "Run": lambda: learn(X, Y, gp=gp(), criterion=FixedBudget(3), seed=0),
     "RunsDistribution": lambda: RunsDistribution(5, 7),
     "Simulation": small_simulation,
-    "MovementBelow": lambda: pushed(MovementBelow(horizon=50, noise=0.1)),
-    "Stopper": lambda: pushed(Stopper(noise=0.1)),
-    "StopperBatch": batch,
+    "MovementBelow": with_horizon,
+    "Stopper": lambda: pushed(Stopper()),
+    "Streams": streams,
 }
 
 
@@ -134,12 +141,10 @@ class Call:
 SEEDS = ("seed", "random_state", "rng")
 TEST = (X[:3].tolist(), Y[:3].tolist())
 LABELLED = {"X": X, "y": Y}
-STOPPER = {"alpha": 0.01, "window": 20, "min_bounds": 5, "patience": 2, "fall": True, "noise": 0.1}
-STILL = {"share": 0.05, "horizon": 50, "window": 5, "noise": 0.1}
-SEQUENTIAL = {"sequential": True, "window": None, "alpha": 0.05}
-# `horizon` needs sequential=True, and that no window
-MODES = {"horizon": SEQUENTIAL | {"horizon": 50}, "sequential": SEQUENTIAL}
-WITHOUT_NOISE = {key: value for key, value in STOPPER.items() if key != "noise"}
+STOPPER = {"alpha": 0.01, "fall": True, "sequential": False}
+STILL = {"share": 0.05, "horizon": 50}
+# `horizon` needs sequential=True
+MODES = {"horizon": {"sequential": True, "horizon": 50, "alpha": 0.05}}
 EXPERIMENT = {"runs": 2, "seed": 0, "jobs": 1, "progress": False}
 PAPER = {"few": ("runs", "seed", "jobs"), "within": small_paper}
 UPDATE = {"mean": 0.1, "var": 0.5, "y": 0.4, "noise": 0.1}
@@ -150,7 +155,17 @@ LEARN = {"gp": gp, "criterion": FixedBudget(4), "initial": 2, "max_labels": 6, "
 # By "function", "Class", "Class.method", or "method" if all classes have it alike.
 CALLS = {
     "push": Call(r=0.5),
+    "see": Call(campaign=None, r=0.5),
     "get_params": Call(deep=True),
+    "after_fit": Call(
+        bounds_or_model=BOUNDS, pool=X, initial=1, at_edge=False, endless=("initial",),
+        modes=dict.fromkeys(("order", "X", "y"), {
+            "bounds_or_model": foreign_model, "order": [4, 3, 2, 1, 0], "X": X[:5].tolist(),
+            "y": Y[:5].tolist(), "pool": None,
+        }),
+        called={"bounds_or_model": "(?:bounds_or_)?model"},
+    ),
+    "set_horizon": Call(n=30, endless=("n",)),
     "extend": Call({"values": [0.5, 0.25]}),
     # models
     "GaussianProcess": Call(MODEL, noise=0.1, mean=0.0),
@@ -177,18 +192,12 @@ CALLS = {
     "LaplaceClassifier.rewind": Call(n=2),
     # stoppers
     "MovementBelow": Call(STILL),
-    "MovementBelow.observe": Call(x=[0.1, 0.2], y=0.5),
-    "MovementBelow.recompute": Call(LABELLED, gp=gp, initial=1),
-    "MovementBelow.update": Call(UPDATE),
-    "movement_left": Call(bounds=BOUNDS, horizon=50, window=5, endless=("horizon",)),
+    "movement_left": Call(bounds=BOUNDS, horizon=50, endless=("horizon",)),
     "Stopper": Call(STOPPER, modes=MODES),
-    "Stopper.observe": Call(x=[0.1, 0.2], y=0.5),
-    "Stopper.recompute": Call(LABELLED, gp=gp, initial=1),
-    "Stopper.update": Call(UPDATE),
-    "StopperBatch": Call(WITHOUT_NOISE, modes=MODES, n_streams=3),
-    "StopperBatch.bounds": Call(stream=1),
-    "StopperBatch.push": Call({"values": [1.0, 2.0, 3.0], "where": [True, True, False]}),
-    "StopperBatch.reset": Call(streams=[0, 1]),
+    "Streams": Call(criterion=Stopper, n=3, endless=("n",)),
+    "Streams.bounds": Call(i=1),
+    "Streams.push": Call({"values": [1.0, 2.0, 3.0], "where": [True, True, False]}),
+    "Streams.reset": Call(where=[True, False, True]),
     "stop_warnings": Call(bounds=BOUNDS),
     "stopping_time": Call(STOPPER, modes=MODES, bounds=[BOUNDS] * 9, threads=1),
     # runs
@@ -219,8 +228,6 @@ CALLS = {
         endless=("initial",),
     ),
     # criteria
-    "AllOf.update": Call(UPDATE),
-    "AnyOf.update": Call(UPDATE),
     "CrossValidation": Call(threshold=0.1, folds=3),
     "ErrorStability": Call(threshold=0.1),
     "ErrorStability.update": Call(kl=[0.5]),
@@ -271,8 +278,6 @@ CALLS = {
         called={"y_or_oracle": "y"},
     ),
     "next_refit": Call(t=8, growth=1.5, endless=("t",)),
-    "after_correction": Call(bounds=[0.5, 0.25, 0.125]),
-    "refitted": Call(campaign=small_learner, at_edge=False),
     # simulations and experiments
     "Campaigns.stops": Call(criterion="max_variance", threshold=0.1),
     "Problem": Call(name="data", X=X, y=Y, pool_size=5, gp=gp),
@@ -292,24 +297,15 @@ CALLS = {
         n_jobs=1, progress=False, refit=1.5, few=("n_runs", "seed", "n_jobs"),
         endless=("n_runs",),
     ),
-    "recompute_from": Call(
-        model=foreign_model, initial=1, order=[1, 0, 2, 3, 4], X=X[:5].tolist(), y=Y[:5].tolist(),
-        endless=("initial",),
-    ),
-    "after_refit": Call(bounds=BOUNDS, at_edge=False, same_fit=False),
     "LeaveOneOut.share_within": Call(deviations=1.0),
-    "expect": Call(n_bounds=30, endless=("n_bounds",)),
     "table1": Call(EXPERIMENT, datasets=["artificial"], criteria=["proposed"], **PAPER),
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
     "two_ways": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
 
-# Not an argument, as is documented.
-IGNORED = {("StopperBatch", "noise")}
-
-
 def call_of(name, argument):
-    call = CALLS.get(name) or CALLS.get(name.partition(".")[2])
+    home, _, method = name.partition(".")
+    call = CALLS.get(name) or CALLS.get(home if method == "replace" else method)
     if call is None:
         pytest.fail(f"add {name!r} to CALLS in {__file__}: how to call it, small and cheap")
     if argument not in call.arguments(argument):
@@ -319,8 +315,8 @@ def call_of(name, argument):
 
 def snapshot(value):
     """Return something that differs if the value has changed."""
-    if isinstance(value, StopperBatch):
-        return repr((value.n, value.n_runs, value.p_value, value.stopped_at, value.median))
+    if isinstance(value, Streams):
+        return repr((value.n, value.stopped_at, value.left, list(map(value.bounds, range(3)))))
     if isinstance(value, fastal.learning.Run):
         return snapshot([value.to_dict(), value._learner.to_dict(), value._learner.criterion])
     if isinstance(value, np.ndarray):
