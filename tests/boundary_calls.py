@@ -147,6 +147,10 @@ STILL = {"share": 0.05, "horizon": 50}
 MODES = {"horizon": {"sequential": True, "horizon": 50, "alpha": 0.05}}
 EXPERIMENT = {"runs": 2, "seed": 0, "jobs": 1, "progress": False}
 PAPER = {"few": ("runs", "seed", "jobs"), "within": small_paper}
+OF_MODEL = {
+    "bounds_or_model": foreign_model, "order": [4, 3, 2, 1, 0], "X": X[:5].tolist(),
+    "y": Y[:5].tolist(), "pool": None,
+}  # fmt: skip
 UPDATE = {"mean": 0.1, "var": 0.5, "y": 0.4, "noise": 0.1}
 PAC = {"loss_range": 1.0, "delta": 0.05, "kappa": 0.1}
 MODEL = {"lengthscale": [1.0, 2.0], "amplitude": 1.0}
@@ -159,10 +163,7 @@ CALLS = {
     "get_params": Call(deep=True),
     "after_fit": Call(
         bounds_or_model=BOUNDS, pool=X, initial=1, at_edge=False, endless=("initial",),
-        modes=dict.fromkeys(("order", "X", "y"), {
-            "bounds_or_model": foreign_model, "order": [4, 3, 2, 1, 0], "X": X[:5].tolist(),
-            "y": Y[:5].tolist(), "pool": None,
-        }),
+        modes={"order": OF_MODEL, "X": OF_MODEL, "y": OF_MODEL},
         called={"bounds_or_model": "(?:bounds_or_)?model"},
     ),
     "set_horizon": Call(n=30, endless=("n",)),
@@ -302,6 +303,7 @@ CALLS = {
     "tightness": Call(EXPERIMENT, tasks=("regression", "classification"), **PAPER),
     "two_ways": Call(EXPERIMENT, datasets=["artificial"], **PAPER),
 }  # fmt: skip
+
 
 def call_of(name, argument):
     home, _, method = name.partition(".")

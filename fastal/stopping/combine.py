@@ -138,6 +138,18 @@ class Combination(Criterion):
     # bounds in -------------------------------------------------------------------------------
 
     def extend(self, values: ArrayLike) -> int | None:
+        """Take bounds in order, all or none.
+
+        Parameters
+        ----------
+        values : array_like
+            Finite numbers.
+
+        Returns
+        -------
+        int or None
+            `stopped_at`.
+        """
         if not isinstance(self._rule, MemberRules):
             return super().extend(values)
         self._rule.refuse_mixed()
@@ -163,6 +175,20 @@ class Combination(Criterion):
             member._go_back(one)
 
     def see(self, campaign: Any, r: float) -> bool:
+        """Let every member look at a campaign right after a label.
+
+        Parameters
+        ----------
+        campaign : CampaignView
+            What may be seen of it.
+        r : float
+            The bound of the label.
+
+        Returns
+        -------
+        bool
+            Whether there has been a stop, now or before.
+        """
         if not isinstance(self._rule, MemberRules):
             return self.push(r)
         for member in self._members:
@@ -235,6 +261,7 @@ class Combination(Criterion):
         return (n, *(end for member in self._members for end in member._horizons(n)))
 
     def reset(self) -> Self:
+        """Forget all bounds and measures; return the combination itself. The horizon stays."""
         if isinstance(self._rule, MemberRules):
             for member in self._members:
                 member.reset()
@@ -264,6 +291,18 @@ class Combination(Criterion):
         return combined_verdict(n, n if stop else None, said, self._word, numbers)
 
     def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the first member that is a `MovementBelow`, else the first that is a `Stopper`.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the bounds; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the bounds.
+        """
         from fastal.plotting import plot_member
 
         return plot_member(self, ax)
@@ -271,6 +310,7 @@ class Combination(Criterion):
     # keeping ---------------------------------------------------------------------------------
 
     def copy(self) -> Self:
+        """Return an independent combination in the same state."""
         new = type(self)(*self._members)
         new._take_over(self)
         return new
@@ -305,6 +345,13 @@ class Combination(Criterion):
         return type(self)(*self._members)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return members and state as plain lists, numbers and texts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            For `from_dict`.
+        """
         stop, live = self._told(), isinstance(self._rule, MemberRules)
         return {
             "kind": type(self).__name__,

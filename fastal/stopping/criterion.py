@@ -520,7 +520,7 @@ class Criterion(Pushes, ABC):
         if not isinstance(bounds, list) or any(isinstance(r, bool) for r in bounds):
             raise ValueError(f"`bounds` must be a list of numbers, got {check.short_repr(bounds)}")
         values = check.vector("bounds", bounds)
-        self.set_horizon(horizon)
+        self.set_horizon(saved_count("horizon", horizon))
         if not isinstance(stops, list) or len(stops) != len(self._rule.stops):
             raise ValueError(f"`stops` cannot be, got {check.short_repr(stops)}")
         for at in stops:
@@ -566,9 +566,9 @@ class Criterion(Pushes, ABC):
         )
 
 
-def saved_count(name: str, value: object, minimum: int = 0) -> int:
-    """Check a number of labels or bounds in a saved state."""
-    return check.count(name, value, minimum, check.INT64_MAX)
+def saved_count(name: str, value: object) -> int:
+    """Check a number of bounds in a saved state."""
+    return check.count(name, value, 0, check.INT64_MAX)
 
 
 def saved_fit(state: Any) -> Fit | None:
@@ -604,17 +604,18 @@ def kind_of(state: object, wanted: type[Criterion]) -> type[Criterion]:
     if isinstance(kind, str):
         import_home(kind)
     found = Criterion._kinds.get(kind) if isinstance(kind, str) else None
-    if kind in OLD_KINDS or (found is not None and version in (1, 2)):
+    old = type(version) is int and version in (1, 2)
+    if (isinstance(kind, str) and kind in OLD_KINDS) or (old and kind in HOMES):
         raise ValueError(
             f"`state` is a {kind} of fastal 0.1 or 0.2: make a new criterion, and give it "
-            "`state['bounds']` by `extend`"
+            f"`state['bounds']` by `extend` (its version is {check.short_repr(version)})"
         )
     if found is None or not issubclass(found, wanted):
         hint = "" if found else " (a class of your own must be imported first)"
         raise ValueError(
             f"`state` must describe a {wanted.__name__}, got kind {check.short_repr(kind)}{hint}"
         )
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise ValueError(
             f"`state` must have version {VERSION}, got {check.short_repr(version)}: this {kind} "
             "was written by another version of fastal"

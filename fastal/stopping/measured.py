@@ -13,8 +13,10 @@ from fastal import _params
 from fastal import _validation as check
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
-from fastal.stopping.criterion import VERSION, Criterion, saved_count, settings_of
+from fastal.stopping.criterion import VERSION, Criterion, settings_of
 from fastal.stopping.verdict import Verdict, measure_verdict
+
+MOST = check.INT64_MAX // 2  # labels in a saved state: more can come
 
 
 class Measured(Criterion):
@@ -42,8 +44,9 @@ class Measured(Criterion):
     _at: int  # labels at the stop; 0 before it
 
     def __init__(self, **settings: Any) -> None:
+        if "every" in settings:
+            settings["every"] = check.count("every", settings["every"], 1, check.INT64_MAX)
         super().__init__(**settings)
-        check.count("every", self.every, 1, check.INT64_MAX)
         self.reset()
 
     # what a class defines --------------------------------------------------------------------
@@ -252,6 +255,6 @@ class Measured(Criterion):
             new = cls._with(settings)
             for value, at in zip(history, times, strict=True):
                 number = math.nan if value is None else new._checked("history", value)
-                new._take(number, saved_count("times", at, new._seen + 1))
-            new._seen = saved_count("seen", seen, new._seen)
+                new._take(number, check.count("times", at, new._seen + 1, MOST))
+            new._seen = check.count("seen", seen, new._seen, MOST)
         return new

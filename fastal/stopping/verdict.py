@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -84,13 +85,18 @@ class Verdict:
         ):
             raise ValueError(f"`stop` cannot be, got {check.short_repr(state)}")
         n = check.count("n", n, 1, check.INT64_MAX)
-        for name, value in numbers.items():
-            if value is not None:
-                check.real(str(name), value)
-        kept = {name: math.nan if value is None else value for name, value in numbers.items()}
+        kept = {
+            name: math.nan if value is None else _saved_number(str(name), value)
+            for name, value in numbers.items()
+        }
         if kept.get("horizon", 0) != kept.get("horizon", 0):  # of no horizon
             kept["horizon"] = None
         return cls(stop, n, reason, tuple(said), kept)
+
+
+def _saved_number(name: str, value: object) -> float:
+    number = check.real(name, value)
+    return int(value) if isinstance(value, Integral) else number
 
 
 # Words -------------------------------------------------------------------------------------------

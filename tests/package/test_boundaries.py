@@ -157,7 +157,9 @@ def test_all_public_names_are_walked():
         "show_versions",
     }  # they take no arguments
     assert {name for name, _ in public_members()} >= RESULTS
-    assert {name for room in fastal._MODULES for name in dir(getattr(fastal, room))} >= BETWEEN_ROOMS
+    assert {
+        name for room in fastal._MODULES for name in dir(getattr(fastal, room))
+    } >= BETWEEN_ROOMS
     kinds = {(name, argument): kind for name, argument, kind in ARGUMENTS}
     # by annotation, by documentation, by way of **settings
     assert kinds["simulate", "n_runs"] == "count"

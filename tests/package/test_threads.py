@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import twins
-from fastal._core.tracker import RunsTracker
 from numba import config
 
 import fastal
-from fastal import GaussianProcess, Stopper, jit
+from fastal import FixedBudget, GaussianProcess, Stopper, Streams, jit
+from fastal._core.rule import Rule
 from fastal.cli.entry import main
 
 PACKAGE = Path(fastal.__file__).parent
@@ -36,9 +36,11 @@ STOP = next(
 CODE = f"""
 import json, sys
 import numpy as np
-from fastal import Stopper, jit
-bounds = np.array({BOUNDS.tolist()})
-print(json.dumps([Stopper().extend(bounds), jit.stopping_time(bounds, 1e-3), sys.flags.optimize]))
+from fastal import Stopper, Streams, jit
+bounds, streams = np.array({BOUNDS.tolist()}), Streams(Stopper(), 1)
+stops = [jit.push(streams.handle, 0, r) for r in bounds.tolist()]
+compiled = jit.stopped_at(streams.handle, 0)
+print(json.dumps([Stopper().extend(bounds), compiled, sys.flags.optimize]))
 """
 
 
@@ -63,24 +65,34 @@ def answer(done):
 # threads ----------------------------------------------------------------------------------------
 
 
+def compiled_stop(bounds):
+    """Return the stop of a Stopper as compiled code finds it."""
+    streams = Streams(Stopper(), 1)
+    stops = [jit.push(streams.handle, 0, r) for r in bounds]
+    at = jit.stopped_at(streams.handle, 0)
+    assert stops == [n >= at > 0 for n in range(1, len(bounds) + 1)]
+    return at
+
+
 def test_the_stop_that_all_must_find():
     assert Stopper().extend(BOUNDS) == STOP
-    assert jit.stopping_time(BOUNDS, 1e-3) == STOP
+    assert compiled_stop(BOUNDS.tolist()) == STOP
 
 
 def test_stoppers_in_many_threads():
     streams = np.random.default_rng(1).standard_normal((64, 300)) + np.r_[[3.0] * 60, [0.0] * 240]
 
     def follow(stream):
-        stopper = Stopper(window=100)
+        stopper = Stopper() | FixedBudget(290)
         for value in stream.tolist():
             stopper.push(value)
-        return stopper.stopped_at, stopper.p_value, stopper.median
+        one = stopper.members[0]
+        return stopper.stopped_at, one.stopped_at, one.p_value, one.median
 
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(follow, streams))
     assert together == [follow(stream) for stream in streams]
-    assert any(stop for stop, _, _ in together)
+    assert any(stop for _, stop, _, _ in together)
 
 
 def test_two_threads_at_once_in_one_stopper():
@@ -122,11 +134,12 @@ def test_two_threads_at_once_in_one_stopper():
     )
 
 
-def test_many_threads_at_once_in_one_batch():
+def test_many_threads_at_once_in_streams():
     # `.ci/run --long` does this under ThreadSanitizer as well
-    batch, outcomes = StopperBatch(2000), []
+    streams, outcomes = Streams(Stopper(), 2000), []
     block = np.random.default_rng(5).standard_normal(2000)
-    calls = [lambda: batch.push(block), lambda: batch.reset([3, 4]), lambda: batch.bounds(2)]
+    some = np.isin(np.arange(2000), [3, 4])
+    calls = [lambda: streams.push(block), lambda: streams.reset(some), lambda: streams.bounds(2)]
 
     def work(seed):
         for call in np.random.default_rng(seed).integers(0, len(calls), 200).tolist():
@@ -144,25 +157,39 @@ def test_many_threads_at_once_in_one_batch():
     finally:
         sys.setswitchinterval(interval)
     assert len(outcomes) == 800
-    assert set(outcomes) <= {"done", "the stoppers are in use by another thread"}
-    assert batch.n[0] == max(batch.n)
+    assert set(outcomes) <= {"done", "the streams are in use by another thread"}
+    assert streams.n[0] == max(streams.n)
 
 
-NUMBERS = ("n_pushed", "n_below", "n_above", "n_runs", "median", "rejects")
+CALLS_OF_A_RULE = {
+    "push": lambda rule: rule.push(1.0),
+    "extend": lambda rule: rule.extend(BOUNDS),
+    "replace": lambda rule: rule.replace(BOUNDS, True),
+    "restore": lambda rule: rule.restore(BOUNDS, (0,), 0, False),
+    "reset": lambda rule: rule.reset(),
+    "set_horizon": lambda rule: rule.set_horizon(50),
+    "copy": lambda rule: rule.copy(),
+    "bounds": lambda rule: rule.bounds(np.empty(len(BOUNDS))),
+    "says": lambda rule: rule.says,
+    "left": lambda rule: rule.left,
+    "level": lambda rule: rule.level,
+    "lend": lambda rule: rule.lend(),
+}
 
 
-def test_no_number_of_a_tracker_that_something_else_changes():
-    # seen by ThreadSanitizer: they were read while another thread's extend wrote them
-    tracker = RunsTracker()
-    tracker.extend(BOUNDS, np.empty(len(BOUNDS), dtype=np.uint8))
-    before = [getattr(tracker, name) for name in NUMBERS]
-    tracker.lend()
-    for name in NUMBERS:
-        with pytest.raises(RuntimeError, match="in use by another thread"):
-            getattr(tracker, name)
-    assert tracker.stopped_at == STOP
-    tracker.take_back()
-    assert [getattr(tracker, name) for name in NUMBERS] == before
+@pytest.mark.parametrize("call", CALLS_OF_A_RULE.values(), ids=CALLS_OF_A_RULE)
+@pytest.mark.parametrize("spec", [("runs", 1e-3, 0, True, True, 0), ("still", 0.1, 50)], ids=repr)
+def test_no_call_of_a_rule_that_something_else_changes(call, spec):
+    # seen by ThreadSanitizer: numbers were read while another thread's extend wrote them
+    rule = Rule(spec)
+    rule.extend(BOUNDS)
+    known = rule.n, rule.stopped_at, rule.stops
+    rule.lend()
+    with pytest.raises(RuntimeError, match="in use by another thread"):
+        call(rule)
+    rule.take_back()
+    assert (rule.n, rule.stopped_at, rule.stops) == known
+    call(rule.copy())
 
 
 def test_processes_of_labels_in_many_threads():
@@ -216,7 +243,7 @@ def test_small_campaigns_keep_the_gil():
 def stop_in_child(bounds):
     gp = GaussianProcess()
     gp.add(0.5, 1.0)
-    return Stopper().extend(bounds), jit.stopping_time(np.array(bounds), 1e-3), gp.add(0.6, 0.9)
+    return Stopper().extend(bounds), compiled_stop(bounds), gp.add(0.6, 0.9)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -230,9 +257,7 @@ def test_fork_with_a_warm_cache():
 
 def test_spawn_with_a_warm_cache():
     # what multiprocessing's spawn does, without its need to import this file by name
-    code = CODE.replace(
-        "import json, sys", "import json, sys, multiprocessing, fastal._core.tracker"
-    )
+    code = CODE.replace("import json, sys", "import json, sys, multiprocessing, fastal._core.rule")
     code += "\nprint(multiprocessing.get_context('spawn').Pool(1).map(Stopper().extend, [bounds.tolist()]))"
     done = python(code=f"if __name__ == '__main__':\n    exec({code!r})")
     assert done.returncode == 0, done.stderr

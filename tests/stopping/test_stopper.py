@@ -312,7 +312,7 @@ def test_what_is_refused_changes_nothing(call, error, message):
         ({"stops": [1, 2]}, r"`state` is damaged: `stops` cannot be, got \[1, 2\]"),
         ({"stops": [2]}, r"`stops` and `stop` contradict each other, got \[2\]"),
         ({"stop": 3}, "`state`"),
-        ({"horizon": -1}, "`state` is damaged: `n` must be at least 0"),
+        ({"horizon": -1}, "`state` is damaged: `horizon` must be at least 0"),
         ({"fit": [3]}, "`state` is damaged"),
         ({"version": 99}, "`state` must have version 3, got 99"),
         ({"kind": "Car"}, "`state` must describe a Stopper, got kind 'Car'"),
