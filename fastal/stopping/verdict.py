@@ -85,7 +85,7 @@ class Verdict:
         ):
             raise ValueError(f"`stop` cannot be, got {check.short_repr(state)}")
         n = check.count("n", n, 1, check.INT64_MAX)
-        kept = {
+        kept: dict[str, Any] = {
             name: math.nan if value is None else _saved_number(str(name), value)
             for name, value in numbers.items()
         }

@@ -100,6 +100,27 @@ def settings_with(**changes):
     return lambda state: {"settings": state["settings"] | changes}
 
 
+def stop_with(**changes):
+    return lambda state: {"stop": state["stop"] | changes}
+
+
+def test_members_of_one_compiled_rule_have_no_bounds_of_their_own():
+    state = good_state("AllOf stopped")
+    state["members"][0]["bounds"] = [1.0]
+    with pytest.raises(ValueError, match="`members` must have no bounds of their own"):
+        reader("AllOf stopped")(state)
+
+
+@pytest.mark.parametrize("name", ["Stopper stopped", "MovementBelow stopped"])
+def test_numbers_of_numpy_in_a_state_are_written_again(name):
+    state = good_state(name)
+    numbers = state["stop"]["numbers"]
+    state["stop"]["numbers"] = {
+        key: np.int16(value) if isinstance(value, int) else value for key, value in numbers.items()
+    }
+    assert json.dumps(reader(name)(state).to_dict()) == json.dumps(good_state(name))
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -114,6 +135,33 @@ def settings_with(**changes):
         ("MaxVariance", {"seen": 2**63}, "`seen` must be at most 4611686018427387903"),
         ("MaxVariance", {"times": [1, 2, 2**63]}, "`times` must be at most 4611686018427387903"),
         ("MaxVariance", {"history": [1, HUGE, 1]}, "`history` must be finite as a double"),
+        # Found by trying each of 27 values at each place: what was taken, or came out as no ValueError.
+        ("Stopper", {"version": True}, "`state` must have version 3, got True"),
+        ("Stopper", {"version": 3.0}, "`state` must have version 3, got 3.0"),
+        ("Stopper", {"settings": {"alpha": 0.01}}, "`state` lacks 'method', 'fall', 'sequential'"),
+        ("Stopper", {"bounds": 5}, "`bounds` must be a list of numbers, got 5"),
+        ("Stopper", {"bounds": [1, True]}, r"`bounds` must be a list of numbers, got \[1, True\]"),
+        ("Stopper", {"stops": [2]}, r"`stops` and `stop` contradict each other, got \[2\]"),
+        ("Stopper", {"stops": [2**62]}, "`stops` must be at most 3, got 4611686018427387904"),
+        ("Stopper stopped", {"stops": [14]}, r"`stops` and `stop` contradict each other, got \[14"),
+        ("Stopper stopped", {"stops": [0]}, r"`stops` and `stop` contradict each other, got \[0\]"),
+        ("Stopper stopped", stop_with(n=14), r"`stops` and `stop` contradict each other, got \[15"),
+        ("Stopper stopped", stop_with(n=1000), "`stops` must be at most 24, got 1000"),
+        ("Stopper stopped", stop_with(stop=False), "`stop` must be a stop"),
+        ("Stopper stopped", stop_with(warnings=[None]), "`stop` cannot be"),
+        (
+            "Stopper stopped",
+            stop_with(numbers={"left": "x"}),
+            "`left` must be a real number, got 'x'",
+        ),
+        ("Stopper stopped", stop_with(numbers={"left": HUGE}), "`left` must be finite as a double"),
+        ("Stopper fits", {"fit": [7, False]}, "`fit` must be to at most 6 bounds, got 7"),
+        ("OwnRule stopped", {"stops": [14]}, "`stops` and `stop` contradict each other"),
+        ("AllOf stopped", {"stops": [15, 14, 3]}, "`stops` and `stop` contradict each other"),
+        ("AnyOf own", {"bounds": []}, "`bounds` and `stops` must be those of the members"),
+        ("AnyOf own", {"stops": [0, 0, 0, 0]}, "`bounds` and `stops` must be those of the members"),
+        ("OwnMeasure", settings_with(every=0), "`every` must be at least 1, got 0"),
+        ("OwnMeasure", settings_with(threshold=HUGE), "too large"),
         ("GaussianProcess", {"labels": [1, HUGE, 2]}, "`labels` must be finite as a double"),
         (
             "GaussianProcess",
