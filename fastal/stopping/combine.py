@@ -282,10 +282,11 @@ class Combination(Criterion):
 
     def _judge(self, bounds: Array, stop: bool) -> Verdict:
         n = len(bounds)
-        said = [_said(member, bounds) for member in self.members]
-        still, runs = first_of(self, MovementBelow), first_of(self, Stopper)
+        members = self.members
+        said = [_said(member, bounds) for member in members]
         numbers = {}
-        if (one := runs if still is None else still) is not None:
+        one = _first_among(members, MovementBelow) or _first_among(members, Stopper)
+        if one is not None:
             known = one._judge(bounds, False).numbers
             numbers = {name: known[name] for name in ("left", "level")}
         return combined_verdict(n, n if stop else None, said, self._word, numbers)
@@ -470,7 +471,10 @@ def first_of(criterion: Criterion, kind: type[_Kind]) -> _Kind | None:
     """
     if isinstance(criterion, kind):
         return criterion
-    if isinstance(criterion, Combination):
-        found = (first_of(member, kind) for member in criterion.members)
-        return next((one for one in found if one is not None), None)
-    return None
+    return _first_among(criterion.members, kind) if isinstance(criterion, Combination) else None
+
+
+def _first_among(members: tuple[Criterion, ...], kind: type[_Kind]) -> _Kind | None:
+    """Return the first of some criteria and their members of a kind."""
+    found = (first_of(member, kind) for member in members)
+    return next((one for one in found if one is not None), None)

@@ -504,15 +504,8 @@ class Criterion(Pushes, ABC):
     def _restored(cls, state: dict[str, Any]) -> Criterion:
         names = ("kind", "version", "settings", "horizon", "bounds", "fit", "stops", "stop")
         _, _, settings, horizon, bounds, fit, stops, stop = state_values(state, names)
-        new = cls._with(settings)
+        new = with_settings(cls, settings)
         new._restore(horizon, bounds, fit, stops, stop)
-        return new
-
-    @classmethod
-    def _with(cls, settings: Any) -> Self:
-        """Return a criterion with the settings of a saved state, all of them."""
-        new = cls(**settings)
-        state_values(settings, _names(cls))
         return new
 
     def _restore(self, horizon: Any, bounds: Any, fit: Any, stops: Any, stop: Any) -> None:
@@ -594,6 +587,13 @@ def settings_of(rule: Criterion) -> dict[str, Any]:
 @cache
 def _names(kind: type[Criterion]) -> tuple[str, ...]:
     return tuple(signature(kind).parameters)
+
+
+def with_settings(kind: type[Criterion], settings: Any) -> Any:
+    """Return a criterion of a class with the settings of a saved state, all of them."""
+    new = kind(**settings)
+    state_values(settings, _names(kind))
+    return new
 
 
 def kind_of(state: object, wanted: type[Criterion]) -> type[Criterion]:

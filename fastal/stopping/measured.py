@@ -13,7 +13,7 @@ from fastal import _params
 from fastal import _validation as check
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
-from fastal.stopping.criterion import VERSION, Criterion, settings_of
+from fastal.stopping.criterion import VERSION, Criterion, with_settings, settings_of
 from fastal.stopping.verdict import Verdict, measure_verdict
 
 MOST = check.INT64_MAX // 2  # labels in a saved state: more can come
@@ -252,7 +252,7 @@ class Measured(Criterion):
         names = ("kind", "version", "settings", "history", "times", "seen")
         _, _, settings, history, times, seen = state_values(state, names)
         with damaged_state():
-            new = cls._with(settings)
+            new = with_settings(cls, settings)
             for value, at in zip(history, times, strict=True):
                 number = math.nan if value is None else new._checked("history", value)
                 new._take(number, check.count("times", at, new._seen + 1, MOST))
