@@ -11,7 +11,7 @@ import warnings
 from abc import ABC
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from fastal._types import Array
 
 VERSION = 3  # of what `to_dict` returns
+
+_Kind = TypeVar("_Kind", bound="Criterion")
 
 
 class Fit(NamedTuple):
@@ -589,7 +591,7 @@ def _names(kind: type[Criterion]) -> tuple[str, ...]:
     return tuple(signature(kind).parameters)
 
 
-def with_settings(kind: type[Criterion], settings: Any) -> Any:
+def with_settings(kind: type[_Kind], settings: Any) -> _Kind:
     """Return a criterion of a class with the settings of a saved state, all of them."""
     new = kind(**settings)
     state_values(settings, _names(kind))

@@ -13,7 +13,7 @@ from fastal import _params
 from fastal import _validation as check
 from fastal._state import damaged_state, state_values
 from fastal._types import Array
-from fastal.stopping.criterion import VERSION, Criterion, with_settings, settings_of
+from fastal.stopping.criterion import VERSION, Criterion, settings_of, with_settings
 from fastal.stopping.verdict import Verdict, measure_verdict
 
 MOST = check.INT64_MAX // 2  # labels in a saved state: more can come
