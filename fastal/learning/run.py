@@ -490,6 +490,7 @@ def _label_all(
             def oracle(index: int) -> Any:
                 return source(index, learner.points[index].copy())  # the pool may have grown
 
+        learner._catch_up()  # a fit that Ctrl-C kept from the last label may stop it
         with ProgressBar(progress, learner.max_labels, learner.n_labels, unit="label") as bar:
             while learner.n_labels < learner.most_labels and (resumed or not learner.stopped):
                 index = learner.ask()
