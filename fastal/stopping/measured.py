@@ -23,14 +23,16 @@ class Measured(Criterion):
     """Compares a measure, or what the measures so far amount to, with a limit.
 
     A class of your own defines ``measure(campaign) -> float``, which is asked after each label of a
-    campaign, or after each `every`-th one. Measures need not fall steadily: the first crossing
-    counts. One that cannot be computed yet stands as NaN in the history, and stops nothing. Fits of
-    hyper-parameters change no measure.
+    campaign, or after each `every`-th one; with ``at = "fits"`` after each fit of the
+    hyper-parameters instead. Measures need not fall steadily: the first crossing counts. One that
+    cannot be computed yet stands as NaN in the history, and stops nothing. Fits change no measure
+    that was taken.
     """
 
     _measures = True
     _pushed = "measure"
 
+    at: ClassVar[str] = "labels"  # or "fits": when it looks
     every: int = 1  # labels from one look to the next
     threshold: float
 
@@ -142,7 +144,8 @@ class Measured(Criterion):
         seen, looked = self._seen + 1, self._times[-1] if self._times else 0
         # a batch that passes a multiple is looked at at its end
         self._seen = seen  # also where the measure raises
-        if seen // self.every > looked // self.every and getattr(campaign, "batch_ends", True):
+        due = self.at == "labels" and seen // self.every > looked // self.every
+        if due and getattr(campaign, "batch_ends", True):
             return self._take(float(self.measure(campaign)), seen)
         return self.stopped
 
@@ -150,8 +153,11 @@ class Measured(Criterion):
         """Do nothing: fits change no measure."""
 
     def _see_fit(self, campaign: Any, bounds: Array, at_edge: bool) -> None:
-        """Count labels that came before the first fit, which have no measure."""
-        self._seen = max(self._seen, len(bounds))
+        """Count labels that came before the first fit, which have no measure; look at fits."""
+        seen, looked = max(self._seen, len(bounds)), self._times[-1] if self._times else 0
+        self._seen = seen
+        if self.at == "fits" and seen > looked:
+            self._take(float(self.measure(campaign)), seen)
 
     def _put_back(self, bounds: Array) -> None:
         """Do nothing: what was measured was measured."""

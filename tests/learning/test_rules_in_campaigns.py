@@ -1,5 +1,6 @@
 """Criteria in learn and simulate: compiled, asked in Python, alone; horizons, and errors on the way."""
 
+import copy
 import math
 import pickle
 
@@ -20,6 +21,7 @@ from fastal import (
 from fastal.criteria import MaxVariance
 from fastal.models import LaplaceClassifier
 from fastal.runs import movement_left
+from fastal.stopping import Measured
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-5, 15, (300, 1))
@@ -151,3 +153,38 @@ def test_one_kind_of_verdict(loop):
         assert isinstance(verdict.left, float)
         assert verdict.reason in str(verdict)
         assert pickle.loads(pickle.dumps(verdict)) == verdict
+
+
+class LongestScale(Measured):
+    """Looks at fits: stops when the length scale is above a limit."""
+
+    at = "fits"
+
+    def __init__(self, threshold=1e9):
+        super().__init__(threshold=threshold)
+
+    def measure(self, campaign):
+        return float(np.max(campaign.prior.lengthscale))
+
+    def _passes(self, value):
+        return value > self.threshold
+
+
+def test_a_measure_at_fits():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 5, (80, 2))
+    y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(80)
+    run = learn(X, y, criterion=LongestScale(), max_labels=40, seed=0)
+    fits = [fit.n_labels for fit in run.refits]
+    # bounds count after the initial labels; the first fit comes before there is any
+    assert (run.criterion.times + run.n_initial).tolist() == [n for n in fits if n > run.n_initial]
+    limit = run.criterion.history[3] - 1e-12
+    first = int(np.argmax(run.criterion.history > limit))
+    again = learn(X, y, criterion=LongestScale(limit) | FixedBudget(39), max_labels=40, seed=0)
+    assert again.n_labels == fits[-len(run.criterion.times) :][first]
+    learner = ActiveLearner(X, criterion=LongestScale(limit), seed=0)
+    while not learner.finished:
+        rows = learner.ask(3)
+        learner.tell(y[rows])
+        learner = copy.copy(learner)
+    assert learner.n_labels in [fit.n_labels for fit in learner.refits]
