@@ -21,8 +21,6 @@ STILL, PAPER = RULES = ("still", "paper")
 
 DEFAULT_SHARE = 0.05
 
-NO_FALL = "labels do not lower the error here"
-
 FIRST_STOP = 11  # bounds, of `MovementBelow`: its window and one
 
 LITTLE_FALL = 0.1  # of the first error: a share of a smaller fall is a share of chance
@@ -196,22 +194,18 @@ def print_answer(campaign: Campaign, given: str) -> None:
 
 def answer_entries(campaign: Campaign, given: str) -> list[tuple[str, str]]:
     """Return the decision of the rule that was chosen, and the reasons for and against it."""
-    from fastal.stopping.verdict import ROSE
+    from fastal.stopping import verdict as words
 
     run, chosen = campaign.run, campaign.chosen
     verdict = chosen.criterion.verdict
     why = f"{verdict}." if chosen.early or chosen.rule != STILL else _why_not(campaign)
-    if chosen.rule == PAPER and chosen.early and ROSE not in verdict.warnings:
-        why += (
-            " Bounds that were high have become low: labels no longer move the model as they did."
-        )
+    if chosen.rule == PAPER and chosen.early and words.ROSE not in verdict.warnings:
+        why += f" {words.FELL}"
     entries = [("answer", _answer(campaign, given)), ("why", why)]
     if not chosen.early:
-        from fastal.stopping.verdict import NO_STOP, no_stop_reason
-
-        reason = no_stop_reason(run.bounds)
-        if reason in NO_STOP:
-            entries.append(("suggests", f"{reason}. {NO_STOP[reason]}"))
+        reason = words.no_stop_reason(run.bounds)
+        if reason in words.NO_STOP:
+            entries.append(("suggests", f"{reason}. {words.NO_STOP[reason]}"))
         return entries
     entries += [
         ("but", f"{chosen.name}: {warning}")
@@ -223,33 +217,18 @@ def answer_entries(campaign: Campaign, given: str) -> list[tuple[str, str]]:
 
 def _answer(campaign: Campaign, given: str) -> str:
     """Say where the rule that was chosen stops, with what error, and what the rest brought."""
-    from fastal.stopping.verdict import percent
+    from fastal.stopping import verdict as words
 
-    run, chosen = campaign.run, campaign.chosen
-    n, whole, falls = run.n_labels, run.n_labels == run.n_pool, _falls(campaign.rmse)
+    run, chosen, rmse = campaign.run, campaign.chosen, campaign.rmse
+    n, whole = run.n_labels, run.n_labels == run.n_pool
+    no_fall = "" if _falls(rmse) else _no_fall(rmse)
     if not whole:
         given += f" within the {n} labels you allow, in a pool of {run.n_pool}"
     if not chosen.early:
-        text = f"no stop before the end: {given}, you would have used all {n} labels"
-        if falls:
-            return f"{text}, with an error of {chosen.rmse:.3g}."
-        return f"{text}; {_no_fall(campaign.rmse)}."
+        return words.not_stopped(given, n, chosen.rmse, no_fall)
+    errors = (chosen.rmse, float(rmse[-1]))
     missed = _much_left(chosen)
-    who = "the paper's rule would have stopped you" if missed else "you could have stopped"
-    text = (
-        f"{given[0].upper()}{given[1:]}, {who} after {chosen.labels} of {n} labels "
-        f"({percent(1 - chosen.labels / n)} of {'the pool' if whole else 'them'} saved) with an "
-        f"error of {chosen.rmse:.3g}"
-    )
-    text += "".join(f", but {warning}" for warning in missed)
-    if chosen.unused is None or not falls:
-        return f"{text}; {_no_fall(campaign.rmse)}."
-    rest = n - chosen.labels
-    others = f"other {rest}" if rest > 1 else "last one"
-    return (
-        f"{text}; all {n} would have brought {campaign.rmse[-1]:.3g}: the {others} brought "
-        f"{percent(chosen.unused)} of the fall of the error."
-    )
+    return words.saved(given, chosen.labels, n, whole, errors, chosen.unused, no_fall, missed)
 
 
 def _falls(rmse: Array) -> bool:
@@ -260,13 +239,11 @@ def _falls(rmse: Array) -> bool:
 
 def _no_fall(rmse: Array) -> str:
     """Say that labels hardly lower the error, or do not."""
+    from fastal.stopping.verdict import hardly_falls
+
     start, end, least = float(rmse[0]), float(rmse[-1]), float(rmse.min())
-    text = f"{start:.3g} after one label, {end:.3g} after all {len(rmse)}"
-    if end < start:
-        return f"labels hardly lower the error here: {text}"
-    if start - least >= LITTLE_FALL * start > 0:
-        return f"{NO_FALL}: {text}, though it was {least:.3g} on the way"
-    return f"{NO_FALL}: {text}; none after the first paid"
+    fell = start - least >= LITTLE_FALL * start > 0
+    return hardly_falls(start, end, least if fell else None, len(rmse))
 
 
 def _much_left(one: Outcome) -> tuple[str, ...]:
@@ -278,31 +255,25 @@ def _much_left(one: Outcome) -> tuple[str, ...]:
 
 def _more_than_asked(campaign: Campaign) -> list[tuple[str, str]]:
     """Say that the labels after the stop brought more than the share that was asked for."""
-    from fastal.stopping.verdict import percent
+    from fastal.stopping.verdict import more_than_asked
 
     chosen = campaign.chosen
     if chosen.rule == PAPER or chosen.unused is None or not _falls(campaign.rmse):
         return []
     if not chosen.unused > chosen.setting:
         return []
-    text = (
-        f"{chosen.name}: more than the {percent(chosen.setting)} asked for: a share holds about, "
-        "on average over tables, not on each of them; a smaller --share stops later"
-    )
+    text = f"{chosen.name}: {more_than_asked(chosen.setting)}; a smaller --share stops later"
     return [("but", text)]
 
 
 def _why_not(campaign: Campaign) -> str:
     """Say why `MovementBelow` did not stop before the horizon."""
-    from fastal.stopping.verdict import asked, percent
+    from fastal.stopping.verdict import left_before_end, no_stop_before
 
     n, left = len(campaign.run.bounds), campaign.run.left
     if n <= FIRST_STOP:
-        return f"no stop is possible before {FIRST_STOP} bounds, and there are {n}."
-    return (
-        f"one label before the end {percent(float(left[-2]))} of the movement was still to come "
-        f"({asked(campaign.chosen.setting)})."
-    )
+        return no_stop_before(FIRST_STOP, n, "bounds")
+    return left_before_end(float(left[-2]), campaign.chosen.setting)
 
 
 def outcome_rows(campaign: Campaign) -> list[list[str]]:
@@ -326,7 +297,7 @@ def outcome_rows(campaign: Campaign) -> list[list[str]]:
 
 def print_outcomes(campaign: Campaign, unit: str) -> None:
     """Print a row per rule, and what the columns are."""
-    from fastal.stopping.verdict import percent
+    from fastal.stopping.verdict import NO_FALL, small_fall
 
     rows = outcome_rows(campaign)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -343,8 +314,7 @@ def print_outcomes(campaign: Campaign, unit: str) -> None:
         print_entry("unused", NO_FALL)
         return
     if not _falls(campaign.rmse):
-        fall = percent((start - last) / start)
-        print_entry("but", f"all labels together lower the error by {fall} only")
+        print_entry("but", small_fall((start - last) / start))
     print_entry(
         "unused", "what the labels after the stop brought, of all that those after the first did"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastal.learning.refit import next_refit
 from fastal.models.weak import LEAST_LABELS
-from fastal.stopping.verdict import asked, percent, still_to_come
+from fastal.stopping import verdict as words
 
 if TYPE_CHECKING:
     from fastal.cli.next_campaign import Campaign
@@ -24,54 +24,25 @@ MOVES = 1.2  # a length scale that the last fits change by this factor still mov
 
 
 class Answer(NamedTuple):
-    """All that is printed, or written as JSON.
-
-    Attributes
-    ----------
-    stop : bool
-        Whether to stop.
-    sentence : str
-        The same with its reason.
-    left, level, low, high : float
-        Share still to come, level, and the range of the share; NaN where unknown.
-    still : str
-        What they mean, in words.
-    rows : list of int
-        Rows of the table to label next.
-    random : bool
-        Whether these are random.
-    warnings : list of str
-        Reasons to distrust it all.
-    n_open : int
-        Rows that have no label and can be measured.
-    """
+    """All that is printed, or written as JSON."""
 
     stop: bool
-    sentence: str
-    left: float
+    sentence: str  # the same with its reason
+    left: float  # share still to come; NaN where unknown, as the next three
     level: float
-    low: float
+    low: float  # range of the share
     high: float
-    still: str
-    rows: list[int]
-    random: bool
+    still: str  # what they mean, in words
+    rows: list[int]  # of the table, to label next
+    random: bool  # whether these are
     warnings: list[str]
-    n_open: int
+    n_open: int  # rows that have no label and can be measured
 
 
 def answer(campaign: Campaign, sheet: Sheet, number: int, seed: int) -> Answer:
-    """Return what there is to say. The learner is asked, and not to be saved afterwards.
+    """Return what there is to say, with so many rows to label next; seed : of random rows.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        The learner with all labels.
-    sheet : Sheet
-        The table.
-    number : int
-        How many rows to label next.
-    seed : int
-        Of random rows.
+    The learner is asked, and not to be saved afterwards.
     """
     learner = campaign.learner
     n_open = int(learner.unlabelled.sum())
@@ -126,56 +97,24 @@ def _next_rows(campaign: Campaign, number: int, fitted: bool, seed: int) -> list
 def _sentence(campaign: Campaign, n_open: int, fitted: bool) -> str:
     """Say go on or stop, and why."""
     learner = campaign.learner
-    criterion, n = campaign.criterion, learner.n_labels
+    criterion = campaign.criterion
     if not n_open:
         return "stop: no rows are left to label."
-    wanted = asked(criterion.share)
     if criterion.stopped:
-        then = _share(criterion.verdict.left)
-        if campaign.was_stopped:
-            at = (criterion.stopped_at or 0) + learner.n_initial
-            return f"stop, as said after {at} labels: {then} was still to come then ({wanted})."
-        return f"stop: {then} is still to come ({wanted}), and {_two_fits(learner)} agree."
-    if n < LEAST_LABELS:
-        return f"go on: the first fit needs {LEAST_LABELS} labels, and there are {n}."
-    if not fitted:
-        return f"go on: all {n} labels are equal, and say nothing about the other rows."
+        at = (criterion.stopped_at or 0) + learner.n_initial if campaign.was_stopped else None
+        fits = [fit.n_labels for fit in learner.refits[-2:]]
+        return words.stop_now(criterion.verdict.left, criterion.share, fits, at)
     first = learner.n_initial + FIRST_LEFT + 1
-    if n < first:
-        return f"go on: no stop is possible before {first} labels, and there are {n}."
-    left = criterion.left
-    if left > criterion.share:
-        return f"go on: {percent(left)} is still to come ({wanted})."
-    return f"go on: {percent(left)} is still to come ({wanted}), but {_unconfirmed(learner)}."
-
-
-def _share(left: float) -> str:
-    return "nothing" if left == 0 else f"at most {percent(left)}"
-
-
-def _two_fits(learner: ActiveLearner) -> str:
-    fits = [fit.n_labels for fit in learner.refits[-2:]]
-    return f"the fits to {fits[0]} and to {fits[1]} labels" if len(fits) == 2 else "the fits"
+    if early := words.too_early(learner.n_labels, LEAST_LABELS, fitted, first):
+        return f"go on: {early}"
+    left, share = criterion.left, criterion.share
+    return words.go_on_now(left, share, "" if left > share else _unconfirmed(learner))
 
 
 def _unconfirmed(learner: ActiveLearner) -> str:
     """Say why little is still to come, and there is no stop."""
-    *before, last = learner.refits
-    if last.at_edge:
-        return (
-            f"the fit to {last.n_labels} labels lies at an edge of its range, and confirms nothing"
-        )
-    if last.n_labels < learner.n_labels:
-        due = next_refit(last.n_labels)
-        return f"two fits must agree, and the next one comes at {due} labels"
-    if before and before[-1].at_edge:
-        return (
-            f"the fit before, to {before[-1].n_labels} labels, lies at an edge of its range, and "
-            "confirms nothing"
-        )
-    return f"the fit before, to {before[-1].n_labels} labels, does not agree" if before else (
-        "a second fit must agree"
-    )  # fmt: skip
+    fits = [(fit.n_labels, fit.at_edge) for fit in learner.refits]
+    return words.unconfirmed_by(fits, learner.n_labels, next_refit(fits[-1][0]))
 
 
 def _still(
@@ -185,40 +124,22 @@ def _still(
     first = learner.n_initial + FIRST_LEFT
     if not n_open:
         return "nothing: no rows are left"
-    if learner.n_labels < first:
-        return f"not known before {first} labels"
-    if not fitted:
-        return "not known while all labels are equal"
-    return still_to_come(*known, n_open)
+    if learner.n_labels < first or not fitted:
+        return words.left_unknown(learner.n_labels, first)
+    return words.still_to_come(*known, n_open)
 
 
 def _fit_warnings(learner: ActiveLearner) -> list[str]:
     """Return what the course of the hyper-parameters says against an answer."""
-    said: list[str] = []
     if not learner.refits:
-        return said
+        return []
     last = learner.refits[-1]
     if not is_fitted(learner):
         y = learner.run().labels[0]
-        said.append(
-            f"all {learner.n_labels} labels are equal ({y:g}): rows are random until one differs"
-        )
-        return said
-    if not last.fitted:
-        said.append(
-            f"no fit to {last.n_labels} labels was possible: the hyper-parameters are those before"
-        )
-    elif last.at_edge:
-        said.append(
-            f"the length scale ({last.lengthscale:.2g}) lies at an edge of the range that was "
-            "searched: such a fit confirms no stop, and its predictions deserve a look"
-        )
+        text = f"all {learner.n_labels} labels are equal ({y:g}): rows are random until one differs"
+        return [text]
     fits = [fit for fit in learner.refits if fit.fitted][-LAST_FITS:]
     scales = [fit.lengthscale for fit in fits]
-    if max(scales) > MOVES * min(scales):
-        course = ", ".join(f"{fit.lengthscale:.2g} after {fit.n_labels}" for fit in fits)
-        said.append(
-            f"the length scale still moves: {course} labels; what is said here may change with the "
-            "next ones"
-        )
-    return said
+    moves = max(scales) > MOVES * min(scales)
+    course = [(fit.lengthscale, fit.n_labels) for fit in fits] if moves else []
+    return words.fit_warnings(last.n_labels, last.lengthscale, last.fitted, last.at_edge, course)

@@ -307,13 +307,9 @@ def _still(run: Run) -> list[str]:
 def _left_in_words(run: Run) -> str:
     """Say how much is still to come, as the picture does."""
     from fastal.plotting.run import share_left
-    from fastal.stopping.verdict import percent
+    from fastal.stopping.verdict import left_after
 
-    left, stop = share_left(run), run.stopped_at
-    when = f"After {run.n_labels} labels" if stop is None else f"At the stop, after {stop} labels,"
-    if left != left:
-        return f"{when} it is not known yet how much of all movement is still to come."
-    return f"{when} {percent(left)} of all movement of the model is still to come."
+    return left_after(share_left(run), run.n_labels, run.stopped_at)
 
 
 def _predictions(content: ReportContent, run: Run) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastal.plotting.panels import NARROW, PAPER, fill, halo, marker_size, width_of
 from fastal.plotting.style import ABOVE, BELOW, MEAN, OUTSIDE, require_matplotlib
+from fastal.stopping.verdict import scale_course
 
 if TYPE_CHECKING:
     import os
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from fastal.learning.run import Run
 
 _SIZE = (7.0, 5.0)  # inches
-
-# The length scale moves if the last fits differ by more than this.
-MOVED = 0.2
-
-LAST_FITS = 3
 
 # How near an edge of the search must be to the length scales to be drawn, as a factor.
 NEAR = 1.5
@@ -118,24 +114,8 @@ def refits_in_words(run: Run) -> str:
     """
     _check(run)
     last = run.refits[-1]
-    good = [fit for fit in run.refits if fit.fitted][-LAST_FITS:]
-    now = f"it is {last.lengthscale:.3g} after {last.n_labels} labels"
-    if not good:
-        return f"no fit has been possible so far: the length scale is a guess; {now}"
-    if len(good) < LAST_FITS:
-        fits = "one fit" if len(good) == 1 else f"{len(good)} fits"
-        text = f"too early to say whether the length scale moves, after {fits}; {now}"
-    else:
-        scales = [fit.lengthscale for fit in good]
-        change = max(scales) / min(scales) - 1
-        size = f"{100 * change:.2g} %" if change < 1 else f"a factor of {1 + change:.2g}"
-        how = "still moves" if change > MOVED else "hardly moves any more"
-        text = f"the length scale {how}, by {size} over the last three fits; {now}"
-    if not last.fitted:
-        return f"{text}; the last fit failed, and these are the values of the fit before"
-    if last.at_edge:
-        return f"{text}; the last fit lies at an edge of its search, and confirms nothing"
-    return text
+    good = [fit.lengthscale for fit in run.refits if fit.fitted]
+    return scale_course(good, last.lengthscale, last.n_labels, last.fitted, last.at_edge)
 
 
 def _check(run: Run) -> None:

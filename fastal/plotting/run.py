@@ -14,6 +14,7 @@ from fastal.plotting.style import MODEL, OUTSIDE, STOP, require_matplotlib
 from fastal.stopping.combine import Combination, first_of
 from fastal.stopping.still import MovementBelow
 from fastal.stopping.stopper import Stopper
+from fastal.stopping.verdict import loss_then
 
 if TYPE_CHECKING:
     import os
@@ -119,18 +120,7 @@ def _draw_bounds(run: Run, ax: Axes) -> None:
 
 
 def share_left(run: Run) -> float:
-    """Return the share that the picture of a run says is still to come at the stop, or now.
-
-    Parameters
-    ----------
-    run : Run
-        It is only read.
-
-    Returns
-    -------
-    float
-        The share; NaN if it is not known.
-    """
+    """Return the share that the picture says is still to come at the stop, or now; or NaN."""
     return _picture(run).at_end
 
 
@@ -173,21 +163,9 @@ def _draw_errors(run: Run, ax: Axes) -> None:
     ax.set_xlabel("labels")
     ax.set_ylabel("expected loss on the test set")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    if stop is None:
-        _entitle(ax, f"no stop: expected loss {_end(run)}")
-        return
-    ax.axvline(stop, color=STOP, linewidth=1.4, gid="stop")
-    ax.plot([stop], [errors[stop - 1]], "o", color=STOP, markersize=6, gid="error at the stop")
-    title = f"expected loss {errors[stop - 1]:.3g} at the stop ({stop} labels)"
-    if count > stop:
-        title += f", {_end(run)}"
-    _entitle(ax, title)
-
-
-def _entitle(ax: Axes, title: str) -> None:
-    ax.set_title(fill(title, ax, width_of(ax), 9.0), fontsize=9, loc="left")
-
-
-def _end(run: Run) -> str:
-    assert run.errors is not None
-    return f"{run.errors[-1]:.3g} after {run.n_labels}"
+    then, end = float(errors[last - 1]), float(errors[-1])
+    said = fill(loss_then(then, stop, end, count), ax, width_of(ax), 9.0)
+    ax.set_title(said, fontsize=9, loc="left")
+    if stop is not None:
+        ax.axvline(stop, color=STOP, linewidth=1.4, gid="stop")
+        ax.plot([stop], [then], "o", color=STOP, markersize=6, gid="error at the stop")

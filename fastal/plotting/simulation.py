@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastal.plotting.style import ABOVE, BELOW, require_matplotlib
+from fastal.stopping.verdict import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def plot_simulation(simulation: Simulation, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("labels")
     ax.set_ylabel("runs that stop")
     share = simulation.summary()["stopped"]
-    ax.set_title(f"{simulation.n_runs} runs, {share:.0%} stopped")
+    ax.set_title(f"{simulation.n_runs} runs, {percent(share)} stopped")
     if simulation.errors is not None and simulation.ok.any():
         low, middle, high = np.quantile(simulation.errors[simulation.ok], [0.1, 0.5, 0.9], axis=0)
         right = ax.twinx()

@@ -25,6 +25,7 @@ from fastal.plotting.panels import (
 from fastal.plotting.style import ABOVE, BELOW, MEAN, OUTSIDE, STOP, require_matplotlib
 from fastal.runs.movement import ROUNDING
 from fastal.stopping.still import MovementBelow
+from fastal.stopping.verdict import percent
 
 if TYPE_CHECKING:
     import os
@@ -129,17 +130,7 @@ class Picture(NamedTuple):
 
 
 def draw_in_place(picture: Picture, ax: Axes, label: str = "bounds") -> None:
-    """Draw in the place of axes, which become the upper panel.
-
-    Parameters
-    ----------
-    picture : Picture
-        What to draw.
-    ax : matplotlib axes
-        Where.
-    label : str
-        Of the x axis.
-    """
+    """Draw in the place of axes, which become the upper panel; label : of the x axis."""
     (lower,) = split(ax, _SHARE)
     _draw(picture, ax, lower, label)
     if len(picture.bounds):
@@ -219,35 +210,12 @@ def _draw_bounds(picture: Picture, ax: Axes) -> None:
 
 
 def line_width(count: int, usual: float) -> float:
-    """Return a width for a line through so many values: many of them scatter, and would be a blot.
-
-    Parameters
-    ----------
-    count : int
-        Number of values.
-    usual : float
-        Width in points for few.
-
-    Returns
-    -------
-    float
-        Width in points.
-    """
+    """Return a width for a line through so many values: many scatter, and would be a blot."""
     return usual if count <= MANY else max(0.3, usual * (MANY / count) ** 0.4)
 
 
 def draw_means(picture: Picture, ax: Axes, drawable: Any) -> None:
-    """Draw the mean of the last bounds over them.
-
-    Parameters
-    ----------
-    picture : Picture
-        What to draw.
-    ax : matplotlib axes
-        Those of the bounds.
-    drawable : callable
-        What brings extreme values to the ends of the scale.
-    """
+    """Draw the mean of the last bounds; drawable brings extreme values to the ends of the scale."""
     means = picture.means
     if ax.get_yscale() == "log":
         means = np.where(means > 0, means, np.nan)
@@ -269,15 +237,7 @@ def draw_means(picture: Picture, ax: Axes, drawable: Any) -> None:
 
 
 def draw_left(picture: Picture, ax: Axes) -> None:
-    """Draw what is still to come after each bound, the share asked for, and what is left.
-
-    Parameters
-    ----------
-    picture : Picture
-        What to draw.
-    ax : matplotlib axes
-        Where.
-    """
+    """Draw what is still to come after each bound, the share asked for, and what is left."""
     left, share = picture.left, picture.share
     count = len(left)
     n = np.arange(1, count + 1)
@@ -302,7 +262,7 @@ def draw_left(picture: Picture, ax: Axes) -> None:
     words["path_effects"] = halo()
     if share is not None:
         ax.axhline(share, color=ABOVE, linewidth=1.2, linestyle="--", gid="share")
-        asked = f"{_percent(share)} asked"
+        asked = f"{percent(share, short=True)} asked"
         # On the side where the curve is not.
         side, away, end = ("right", -4, 1.0) if last < 0.4 * count else ("left", 4, 0.0)
         place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "xytext": (away, 2)}
@@ -336,7 +296,7 @@ def _draw_end(picture: Picture, ax: Axes, low: float, at: int, words: dict[str, 
     side["xytext"] = (6 if right else -6, -5 if under else 5)
     if under and math.log(end / low) < 0.25 * math.log(ax.get_ylim()[1] / low):
         side |= {"va": "center", "xytext": (-8, 0)}  # else it would lie on the axis
-    text = "< 0.1 %" if 0 < end < 0.001 < low else _percent(end)
+    text = f"< {percent(0.001)}" if 0 < end < 0.001 < low else percent(end, short=True)
     ax.annotate(f"{text} left", (at, height), color=STOP, weight="bold", **side, **words)
 
 
@@ -360,8 +320,4 @@ def _percent_ticks(ax: Axes, floor: float) -> None:
     ticks = np.multiply.outer(10.0 ** (powers - powers[-1]), subs).ravel()
     ax.yaxis.set_major_locator(FixedLocator(ticks[(ticks >= floor) & (ticks <= 1)].tolist()))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percent(share)))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else "100 %" if share == 1 else "> 99 %"
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share, short=True)))

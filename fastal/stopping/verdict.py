@@ -102,23 +102,22 @@ def _saved_number(name: str, value: object) -> float:
 # Words -------------------------------------------------------------------------------------------
 
 
-def percent(share: float) -> str:
-    """Return a share in words: two digits, never rounded to "100 %" if it is less.
+def percent(share: float, short: bool = False) -> str:
+    """Return a share in words, such as "4.8 %"; never rounded to "100 %" if it is less.
 
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        Such as "4.8 %".
+    short : as in a picture.
     """
-    if 0 < share < 1e-6:
+    if 0 < share < 1e-6 and not short:
         return "less than 0.0001 %"
     text = f"{100 * share:.2g}" if share < 0.0995 else f"{100 * share:.0f}"
-    return "more than 99 %" if text == "100" and share < 1 else f"{text} %"
+    if text == "100" and share < 1:
+        return "> 99 %" if short else "more than 99 %"
+    return f"{text} %"
+
+
+def between(low: float, high: float) -> str:
+    """Return a range of shares in words."""
+    return f"between {percent(low)} and {percent(high)}"
 
 
 def counted(n: int) -> str:
@@ -151,7 +150,7 @@ def still_to_come(left: float, level: float, low: float, high: float, n: int) ->
     if level > 0:
         said += f"; a label now moves it {times_less(level)}"
     if low < left < high:
-        said += f" (between {percent(low)} and {percent(high)} by the scatter of the last labels)"
+        said += f" ({between(low, high)} by the scatter of the last labels)"
     return said
 
 
@@ -165,6 +164,194 @@ def unconfirmed(at_edge: bool) -> str:
     if at_edge:
         return "; the fit lies at an edge of its search box and confirms nothing"
     return "; the next fit must agree"
+
+
+# A campaign: `fastal next`, the report and the pictures ------------------------------------------
+
+
+def too_early(n: int, least: int, fitted: bool, first: int) -> str:
+    """Return why n labels are too few; empty if they are not. least, first : of a fit, a stop."""
+    if n < least:
+        return f"the first fit needs {least} labels, and there are {n}."
+    if not fitted:
+        return f"all {n} labels are equal, and say nothing about the other rows."
+    return no_stop_before(first, n, "labels") if n < first else ""
+
+
+def left_unknown(n: int, first: int) -> str:
+    """Return why it is not known what is left: fewer labels than the first, or no fit."""
+    return (
+        f"not known before {first} labels" if n < first else "not known while all labels are equal"
+    )
+
+
+def no_stop_before(first: int, n: int, what: str) -> str:
+    """Return that no stop is possible yet."""
+    return f"no stop is possible before {first} {what}, and there are {n}."
+
+
+def go_on_now(left: float, share: float, why: str) -> str:
+    """Return that we go on; why : if what is left is little enough."""
+    said = f"go on: {percent(left)} is still to come ({asked(share)})"
+    return f"{said}, but {why}." if why else f"{said}."
+
+
+def stop_now(left: float, share: float, fits: list[int], at: int | None) -> str:
+    """Return that we stop. fits : labels of the last ones.  at : labels when it was first said."""
+    amount = "nothing" if left == 0 else f"at most {percent(left)}"
+    if at is not None:
+        return f"stop, as said after {at} labels: {amount} was still to come then ({asked(share)})."
+    two = f"the fits to {fits[0]} and to {fits[1]} labels" if len(fits) == 2 else "the fits"
+    return f"stop: {amount} is still to come ({asked(share)}), and {two} agree."
+
+
+def unconfirmed_by(fits: list[tuple[int, bool]], n: int, due: int) -> str:
+    """Return why there is no stop, with little left. fits : labels, at edge.  due : next fit."""
+    *before, (last, at_edge) = fits
+    idle = "lies at an edge of its range, and confirms nothing"
+    if at_edge:
+        return f"the fit to {last} labels {idle}"
+    if last < n:
+        return f"two fits must agree, and the next one comes at {due} labels"
+    if not before:
+        return "a second fit must agree"
+    return (
+        f"the fit before, to {before[-1][0]} labels, {idle if before[-1][1] else 'does not agree'}"
+    )
+
+
+def fit_warnings(
+    n: int, scale: float, fitted: bool, at_edge: bool, course: list[tuple[float, int]]
+) -> list[str]:
+    """Return what the fits say against an answer; course : scales that move, and their labels."""
+    said = []
+    if not fitted:
+        said.append(f"no fit to {n} labels was possible: the hyper-parameters are those before")
+    elif at_edge:
+        said.append(
+            f"the length scale ({scale:.2g}) lies at an edge of the range that was searched: such "
+            "a fit confirms no stop, and its predictions deserve a look"
+        )
+    if course:
+        moves = ", ".join(f"{scale:.2g} after {n}" for scale, n in course)
+        said.append(
+            f"the length scale still moves: {moves} labels; what is said here may change with the "
+            "next ones"
+        )
+    return said
+
+
+def scale_course(scales: list[float], now: float, n: int, fitted: bool, at_edge: bool) -> str:
+    """Return whether the length scale moves. scales : of good fits.  now, n : of the last one."""
+    said = f"it is {now:.3g} after {n} labels"
+    if not scales:
+        return f"no fit has been possible so far: the length scale is a guess; {said}"
+    if len(scales) < LAST_FITS:
+        fits = "one fit" if len(scales) == 1 else f"{len(scales)} fits"
+        text = f"too early to say whether the length scale moves, after {fits}; {said}"
+    else:
+        change = max(scales[-LAST_FITS:]) / min(scales[-LAST_FITS:]) - 1
+        size = percent(change) if change < 1 else f"a factor of {1 + change:.2g}"
+        how = "still moves" if change > MOVED else "hardly moves any more"
+        text = f"the length scale {how}, by {size} over the last three fits; {said}"
+    if not fitted:
+        return f"{text}; the last fit failed, and these are the values of the fit before"
+    if at_edge:
+        return f"{text}; the last fit lies at an edge of its search, and confirms nothing"
+    return text
+
+
+LAST_FITS = 3
+
+MOVED = 0.2  # the length scale moves if the last fits differ by more than this
+
+
+def left_after(left: float, n: int, stop: int | None) -> str:
+    """Return how much is left at the stop, or after n labels."""
+    when = f"After {n} labels" if stop is None else f"At the stop, after {stop} labels,"
+    if math.isnan(left):
+        return f"{when} it is not known yet how much of all movement is still to come."
+    return f"{when} {percent(left)} of all movement of the model is still to come."
+
+
+def loss_then(then: float, stop: int | None, end: float, n: int) -> str:
+    """Return the expected loss at the stop, and at the end."""
+    last = f"{end:.3g} after {n}"
+    if stop is None:
+        return f"no stop: expected loss {last}"
+    said = f"expected loss {then:.3g} at the stop ({stop} labels)"
+    return f"{said}, {last}" if n > stop else said
+
+
+# A finished campaign: what a stop saved ----------------------------------------------------------
+
+FELL = "Bounds that were high have become low: labels no longer move the model as they did."
+
+NO_FALL = "labels do not lower the error here"
+
+
+def not_stopped(given: str, n: int, error: float, no_fall: str) -> str:
+    """Return that a rule did not stop. given : under what.  no_fall : of an error that stays."""
+    said = f"no stop before the end: {given}, you would have used all {n} labels"
+    return f"{said}; {no_fall}." if no_fall else f"{said}, with an error of {error:.3g}."
+
+
+def saved(
+    given: str, at: int, n: int, whole: bool, errors: tuple[float, float], unused: float | None,
+    no_fall: str, warnings: tuple[str, ...],
+) -> str:  # fmt: skip
+    """Return what a stop saved, and what the other labels would have brought.
+
+    whole : whether n labels are the pool.  errors : at the stop and the end.  unused : share of
+    their fall.  warnings : against a rule that does not look at what is left.
+    """
+    who = "the paper's rule would have stopped you" if warnings else "you could have stopped"
+    said = (
+        f"{given[0].upper()}{given[1:]}, {who} after {at} of {n} labels ({percent(1 - at / n)} of "
+        f"{'the pool' if whole else 'them'} saved) with an error of {errors[0]:.3g}"
+    )
+    said += "".join(f", but {warning}" for warning in warnings)
+    if unused is None or no_fall:
+        return f"{said}; {no_fall}."
+    others = f"other {n - at}" if n - at > 1 else "last one"
+    return (
+        f"{said}; all {n} would have brought {errors[1]:.3g}: the {others} brought "
+        f"{percent(unused)} of the fall of the error."
+    )
+
+
+def hardly_falls(start: float, end: float, least: float | None, n: int) -> str:
+    """Return that labels hardly lower the error, or do not; least : if it was low on the way."""
+    said = f"{start:.3g} after one label, {end:.3g} after all {n}"
+    if end < start:
+        return f"labels hardly lower the error here: {said}"
+    way = (
+        "; none after the first paid"
+        if least is None
+        else f", though it was {least:.3g} on the way"
+    )
+    return f"{NO_FALL}: {said}{way}"
+
+
+def small_fall(share: float) -> str:
+    """Return how much all labels lower the error."""
+    return f"all labels together lower the error by {percent(share)} only"
+
+
+def more_than_asked(share: float) -> str:
+    """Return that the labels after the stop brought more than the share."""
+    return (
+        f"more than the {percent(share)} asked for: a share holds about, on average over tables, "
+        "not on each of them"
+    )
+
+
+def left_before_end(left: float, share: float) -> str:
+    """Return why what is still to come stopped nothing before the end."""
+    return (
+        f"one label before the end {percent(left)} of the movement was still to come "
+        f"({asked(share)})."
+    )
 
 
 # One function a rule: at the stop (True), now (False) --------------------------------------------
@@ -247,8 +434,8 @@ def movement_verdict(
         if level > 0:
             reason += f"; a label now moves it {times_less(level)}"
     if 0 < left < 1:
-        span = f"{percent(numbers['low'])} and {percent(numbers['high'])}"
-        reason += f"; by the scatter of those {width} between {span}"
+        span = between(numbers["low"], numbers["high"])
+        reason += f"; by the scatter of those {width} {span}"
     return Verdict(stop, n, reason + doubt, warnings, numbers)
 
 
