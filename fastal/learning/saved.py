@@ -225,7 +225,7 @@ def _check_bounds(learner: ActiveLearner, saved: Criterion) -> None:
     bounds, tolerance = learner._selection.bounds, ROUNDING
     if isinstance(learner.gp, GaussianProcess):
         # where labels are nearly exact, roundings of the covariances count for more
-        tolerance = max(ROUNDING, 1e-12 * learner.gp.amplitude / learner.gp.noise)
+        tolerance = min(1e-3, max(ROUNDING, 1e-12 * learner.gp.amplitude / learner.gp.noise))
     for one in separate_parts(saved):
         if goes_by_bounds(one) and not (
             len(one) == len(bounds)

@@ -172,15 +172,15 @@ def test_a_pickle_brings_classes_of_ones_own_along(tmp_path):
     # by its name alone a class was unknown where its module had not been imported yet
     (tmp_path / "of_ones_own.py").write_text(
         "from fastal import Criterion\n"
-        "class Third(Criterion):\n"
+        "class ThirdOfOnesOwn(Criterion):\n"
         "    def __init__(self, n=3):\n"
         "        super().__init__(n=n)\n"
         "    def says_stop(self, bounds):\n"
         "        return len(bounds) >= self.n\n"
     )
     said = fresh(
-        "import pickle\nfrom of_ones_own import Third\nfrom fastal import FixedBudget, MinLabels\n"
-        "rule = (Third(2) & MinLabels(3)) | FixedBudget(9)\nrule.extend([1.0, 2.0])\n"
+        "import pickle\nfrom of_ones_own import ThirdOfOnesOwn\nfrom fastal import FixedBudget, MinLabels\n"
+        "rule = (ThirdOfOnesOwn(2) & MinLabels(3)) | FixedBudget(9)\nrule.extend([1.0, 2.0])\n"
         "print(pickle.dumps(rule).hex())",
         here=str(tmp_path),
     )
@@ -189,9 +189,11 @@ def test_a_pickle_brings_classes_of_ones_own_along(tmp_path):
         "print(rule.push(1.0), rule.stopped_at, rule)",
         here=str(tmp_path),
     )
-    assert again == "True 3 ((Third(n=2) & MinLabels(n=3)) | FixedBudget(n=9))\n"
-    state = {**Quiet().to_dict(), "kind": "Third"}
-    with pytest.raises(ValueError, match=r"got kind 'Third' .a class of your own must be imported"):
+    assert again == "True 3 ((ThirdOfOnesOwn(n=2) & MinLabels(n=3)) | FixedBudget(n=9))\n"
+    state = {**Quiet().to_dict(), "kind": "ThirdOfOnesOwn"}
+    with pytest.raises(
+        ValueError, match=r"got kind 'ThirdOfOnesOwn' .a class of your own must be imported"
+    ):
         Criterion.from_dict(state)
 
 
