@@ -37,7 +37,9 @@ def _tables(fall: bool) -> _Tables:
         data = np.load(file)
         # what lies beyond the longest simulated stream is taken off the probability
         reached = data["probabilities"] * (1 + data["beyond"])
-        weighted = np.interp(data["probabilities"], reached, data["weighted"], left=0.0)
+        # down to the least probability of the table in proportion to it
+        reached, level = np.r_[0.0, reached], np.r_[0.0, data["weighted"]]
+        weighted = np.interp(data["probabilities"], reached, level)
         return _Tables(
             data["horizons"], data["probabilities"], data["levels"], weighted, data["streams"]
         )

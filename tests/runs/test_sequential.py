@@ -234,3 +234,19 @@ def test_false_stops_of_every_permutation(horizon, fall):
         # the interpolation to the next one errs on the safe side, at levels that nobody asks for.
         most = 1.45 if fall and alpha >= 0.3 else 1.08
         assert 0.99 * exact <= said <= most * exact
+
+
+@pytest.mark.parametrize("fall", [True, False])
+@pytest.mark.parametrize("horizon", [None, 50, 10_000])
+def test_every_level_of_the_range_is_one_that_a_stopper_takes(fall, horizon):
+    # 0.2 raised at the end of its own range: the level of a look was 0 there
+    alphas = [1e-4, 1.0001e-4, 1.1e-4, *np.geomspace(1.2e-4, 0.75, 30)]
+    found = [look_level(min(alpha, 0.75), horizon, fall=fall) for alpha in alphas]
+    assert 0 < found[0] <= 1e-4
+    assert (np.diff(found) >= 0).all()
+    drop = np.repeat([5.0, 1.0], 25)
+    for alpha in (1e-4, 0.01):
+        rule = Stopper(alpha, sequential=True, horizon=horizon, fall=fall)
+        assert rule.extend(drop) == 25 + next(
+            n for n in range(1, 26) if rule.replace().extend(drop[: 25 + n]) is not None
+        )
