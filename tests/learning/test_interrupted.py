@@ -43,9 +43,11 @@ def test_a_large_pool_interrupted_while_it_is_labelled(threads):
         "threads": threads,
     }  # fmt: skip
     whole = learn(X, y, **settings)
-    begin = time.perf_counter()
-    learn(X, y, **settings)
-    takes, came = time.perf_counter() - begin, 0
+    takes, came = 1.0, 0
+    for _ in range(3):
+        begin = time.perf_counter()
+        learn(X, y, **settings)
+        takes = min(takes, time.perf_counter() - begin)
     for _ in range(TIMES):
         run = None
         try:

@@ -120,7 +120,7 @@ def test_the_lines_for_a_cluster_run(monkeypatch):
             names["learn"] = loses_its_scheduler
             exec(lost_lines, names)
     finally:
-        for client, cluster in made:
+        for client, cluster in reversed(made):  # each puts back what Dask did before it
             client.close()
             cluster.close()
     assert names["run"] is not run
