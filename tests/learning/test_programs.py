@@ -17,10 +17,14 @@ import subprocess
 import sys
 import time
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import config
+
+sys.path.append(str(Path(__file__).parents[1]))  # its twins, also where this is a program
+
 from programs_mirror import CLOSEST, Mirror
 from programs_problems import Problem
 
