@@ -94,12 +94,12 @@ class MovementBelow(Criterion):
 
         NaN before 10 bounds; 0 when the horizon is reached.
         """
-        return movement_now(self.bounds, self._end)[0]
+        return float(self._rule.left) if self._end else math.nan
 
     @property
     def level(self) -> float:
         """Mean of the last bounds over its largest value so far; NaN before 10 bounds."""
-        return movement_now(self.bounds, self._end)[1]
+        return float(self._rule.level)
 
     def _judge(self, bounds: Array, stop: bool) -> Verdict:
         n, width = len(bounds), window_of(len(bounds))
